@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "host/file_limit.h"
+
 #define OPEN_FLAGS (O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 
 /*
@@ -68,8 +70,10 @@ int ur_output_open(const char *path, unsigned flags)
 
 size_t ur_output_write(int fd, const void *bytes, size_t n)
 {
+	struct ur_file_limit limit;
 	size_t at = 0;
 
+	ur_file_limit_begin(&limit);
 	while (at < n) {
 		ssize_t done = write(fd, (const char *)bytes + at, n - at);
 
@@ -79,6 +83,7 @@ size_t ur_output_write(int fd, const void *bytes, size_t n)
 			break;
 		at += (size_t)done;
 	}
+	ur_file_limit_end(&limit);
 	return at;
 }
 
@@ -96,5 +101,7 @@ const char *ur_output_reason(int err)
 		return "frames came faster than they could be written: leave the writing thread a CPU, or write to /dev/shm";
 	if (err == ETIMEDOUT)
 		return "it accepts nothing any more: keep its reader running";
+	if (err == EFBIG)
+		return "files may not grow further (ulimit -f): raise the limit, or write to a pipe";
 	return strerror(err);
 }

@@ -18,7 +18,8 @@ enum ur_output_flag {
  * when nobody reads from the pipe. Fit for signal handlers, except for UR_OUTPUT_ALONE.
  */
 int ur_output_open(const char *path, unsigned flags);
-/* write(2), until all is written. Returns how many bytes were: fewer, and errno, when a write failed. Fit for signal handlers. */
+/* write(2), until all is written. Returns how many bytes were: fewer, and errno, when a write failed; no SIGXFSZ is
+ * raised. Fit for signal handlers. */
 size_t ur_output_write(int fd, const void *bytes, size_t n);
 /* The errno of one of these as half a sentence. */
 const char *ur_output_reason(int err);

@@ -84,6 +84,6 @@ void ur_tracer_close(struct ur_tracer *t)
 		fprintf(stderr, "uroce: the trace '%s' lacks its last %" PRIu64 " event%s: %s\n", t->path, lost, ur_plural(lost),
 			!err               ? "they came faster than they could be written"
 			: err == ETIMEDOUT ? "nobody reads it"
-					   : strerror(err));
+					   : ur_output_reason(err));
 	free(t);
 }

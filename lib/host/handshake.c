@@ -119,7 +119,7 @@ static void take_answer(int fd, uint8_t slot, struct ur_slot_user *user, struct 
 	if (!ur_handshake_receive(fd, &who, fds, refused) || fds[1] < 0)
 		return;
 	ur_hang_up(refused, fds[1]);
-	if (who.slot == slot && ur_page_is_sound(fds[0]))
+	if (who.slot == slot && ur_page_check(fds[0]))
 		user->memfd = fds[0];
 	else
 		ur_hang_up(refused, fds[0]);

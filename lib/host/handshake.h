@@ -32,7 +32,8 @@ bool ur_handshake_peer(int fd, struct ucred *c);
 bool ur_handshake_send(int fd, const struct ur_own_page *own);
 /*
  * What the other side says, with its two descriptors, which are the caller's; -1 when it sent none. False when it is nothing that makes
- * sense; the descriptors are -1 then, and closed by way of `refused` (hang_up.h). Never waits.
+ * sense; the descriptors are -1 then, and closed by way of `refused` (hang_up.h), and errno is EMFILE if this process had no room for them.
+ * Never waits.
  */
 bool ur_handshake_receive(int fd, struct ur_handshake *g, int fds[2], struct ur_hang_ups *refused);
 
@@ -40,7 +41,7 @@ bool ur_handshake_receive(int fd, struct ur_handshake *g, int fds[2], struct ur_
 struct ur_slot_user {
 	pid_t pid; /* as it is called here; 0 in another pid namespace */
 	uid_t uid;
-	int memfd; /* its page (ur_page_is_sound), to be closed; -1: it is another user's, or did not answer in time */
+	int memfd; /* its page (ur_page_check), to be closed; -1: it is another user's, or did not answer in time */
 };
 
 /* Asks all slots of a device at once, for an onlooker that has none. `user` has UR_SLOTS places; pid, uid and memfd are -1 where nobody

@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -23,10 +24,31 @@ static uint32_t new_id(void)
 	return id ? id : 1;
 }
 
+static const uint32_t ring_sizes[] = UR_MAILRING_SIZES;
+#define SMALLEST (ur_array_size(ring_sizes) - 1)
+
+/* Where address space is limited the program has a use for it, too. */
+static bool is_modest(size_t len)
+{
+	enum { SHARE = 8 };
+	struct rlimit space;
+
+	return getrlimit(RLIMIT_AS, &space) || space.rlim_cur / SHARE >= len;
+}
+
+static void *create_page(uint32_t ring_bytes, int *memfd)
+{
+	return ur_sealed_create_partly("uroce-page", ur_page_bytes(ring_bytes), UR_PAGE_SHOWN, memfd);
+}
+
 int ur_page_create(struct ur_own_page *own, uint8_t slot)
 {
-	*own = (struct ur_own_page){.slot = slot, .id = new_id(), .wake_fd = -1};
-	own->page = ur_sealed_create_partly("uroce-page", sizeof(*own->page), UR_PAGE_SHOWN, &own->memfd);
+	*own = (struct ur_own_page){.slot = slot, .id = new_id(), .memfd = -1, .wake_fd = -1};
+	for (unsigned i = 0; i <= SMALLEST && !own->page; i++) {
+		own->ring_bytes = ring_sizes[i];
+		if (i == SMALLEST || is_modest(ur_page_bytes(own->ring_bytes)))
+			own->page = create_page(own->ring_bytes, &own->memfd);
+	}
 	if (!own->page)
 		return errno;
 	own->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -35,13 +57,13 @@ int ur_page_create(struct ur_own_page *own, uint8_t slot)
 
 bool ur_page_open_ring(const struct ur_own_page *own, uint8_t slot)
 {
-	return !mprotect(own->page->ring[slot], UR_MAILRING_BYTES, PROT_READ | PROT_WRITE);
+	return !mprotect(ur_page_ring(own, slot), own->ring_bytes, PROT_READ | PROT_WRITE);
 }
 
 void ur_page_close(struct ur_own_page *own)
 {
 	if (own->page)
-		munmap(own->page, sizeof(*own->page));
+		munmap(own->page, ur_page_bytes(own->ring_bytes));
 	if (own->memfd >= 0)
 		close(own->memfd);
 	if (own->wake_fd >= 0)
@@ -49,15 +71,19 @@ void ur_page_close(struct ur_own_page *own)
 	*own = (struct ur_own_page){.memfd = -1, .wake_fd = -1};
 }
 
-bool ur_page_is_sound(int memfd)
+uint32_t ur_page_check(int memfd)
 {
 	const int size = F_SEAL_SHRINK | F_SEAL_GROW;
 	int seals = fcntl(memfd, F_GET_SEALS);
 	struct statfs fs;
 	struct stat st;
 
-	return seals >= 0 && (seals & size) == size && !fstatfs(memfd, &fs) && fs.f_type == TMPFS_MAGIC && !fstat(memfd, &st) &&
-	       st.st_size == (off_t)sizeof(struct ur_page);
+	if (seals < 0 || (seals & size) != size || fstatfs(memfd, &fs) || fs.f_type != TMPFS_MAGIC || fstat(memfd, &st))
+		return 0;
+	for (unsigned i = 0; i <= SMALLEST; i++)
+		if (st.st_size == (off_t)ur_page_bytes(ring_sizes[i]))
+			return ring_sizes[i];
+	return 0;
 }
 
 /* Writing to anything else might wait, or raise a signal. All descriptors of this kind share one inode. */
@@ -71,7 +97,7 @@ static bool is_eventfd(const struct ur_own_page *own, int fd)
 static bool map(struct ur_sibling *s, const struct ur_own_page *own, int memfd)
 {
 	void *shown = mmap(NULL, UR_PAGE_SHOWN, PROT_READ, MAP_SHARED, memfd, 0);
-	void *ring = mmap(NULL, UR_MAILRING_BYTES, PROT_READ, MAP_SHARED, memfd, (off_t)offsetof(struct ur_page, ring[own->slot]));
+	void *ring = mmap(NULL, s->ring_bytes, PROT_READ, MAP_SHARED, memfd, (off_t)(UR_PAGE_SHOWN + (size_t)own->slot * s->ring_bytes));
 
 	s->page = shown == MAP_FAILED ? NULL : shown;
 	s->ring = ring == MAP_FAILED ? NULL : ring;
@@ -81,10 +107,11 @@ static bool map(struct ur_sibling *s, const struct ur_own_page *own, int memfd)
 struct ur_sibling *ur_sibling_map(const struct ur_own_page *own, int memfd, int wake_fd, uint32_t id, uint8_t slot, pid_t pid)
 {
 	struct ur_sibling *s = calloc(1, sizeof(*s));
-	bool sound = s && id && slot && slot != own->slot && ur_page_is_sound(memfd) && is_eventfd(own, wake_fd);
+	const uint32_t ring_bytes = ur_page_check(memfd);
+	bool sound = s && id && slot && slot != own->slot && ring_bytes && is_eventfd(own, wake_fd);
 
 	if (s)
-		*s = (struct ur_sibling){.wake_fd = wake_fd, .id = id, .slot = slot, .pid = pid};
+		*s = (struct ur_sibling){.ring_bytes = ring_bytes, .wake_fd = wake_fd, .id = id, .slot = slot, .pid = pid};
 	else
 		close(wake_fd);
 	sound = sound && map(s, own, memfd);
@@ -101,7 +128,7 @@ void ur_sibling_free(struct ur_sibling *s)
 	if (s->page)
 		munmap((void *)(uintptr_t)s->page, UR_PAGE_SHOWN);
 	if (s->ring)
-		munmap((void *)(uintptr_t)s->ring, UR_MAILRING_BYTES);
+		munmap((void *)(uintptr_t)s->ring, s->ring_bytes);
 	close(s->wake_fd);
 	free(s);
 }

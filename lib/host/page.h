@@ -15,7 +15,8 @@
 
 #define UR_SLOTS 256 /* slot 0 is never handed out */
 #define UR_KIND 8
-#define UR_MAILRING_BYTES (1u << 20) /* of a ring of packets (engine/mailring.h); a power of two */
+#define UR_MAILRING_BYTES (1u << 20) /* of a ring of packets (siblings/mailring.h); a power of two, as the smaller ones are */
+#define UR_MAILRING_SIZES {UR_MAILRING_BYTES, 1u << 18, 1u << 15} /* the later ones where a limit forbids those before */
 
 #define UR_PORTS 65536
 #define UR_PORT_CHAINS 8192 /* a power of two */
@@ -86,19 +87,33 @@ struct ur_page {
 	struct ur_port_table ports;
 	_Alignas(4096) struct ur_pair with[UR_SLOTS];
 	_Alignas(4096) _Atomic uint64_t token[UR_TOKENS]; /* of bulk packets: another value as soon as what it stood for is given up */
-	_Alignas(4096) uint8_t ring[UR_SLOTS][UR_MAILRING_BYTES]; /* to each slot */
-};
-#define UR_PAGE_SHOWN offsetof(struct ur_page, ring) /* what each of the others maps, besides its ring */
+}; /* a ring to each slot follows */
+#define UR_PAGE_SHOWN sizeof(struct ur_page) /* what each of the others maps, besides its ring */
 
 /* Ours. */
 struct ur_own_page {
 	struct ur_page *page;
+	uint32_t ring_bytes; /* of each of its rings */
 	int memfd, wake_fd; /* wake_fd: an eventfd, for the others to write to while we sleep */
 	uint32_t id;        /* tells this process from all that ever had its slot; not 0 */
 	uint8_t slot;
 };
 
-/* 0 or an errno. Closing it may follow a failure. */
+static inline size_t ur_page_bytes(uint32_t ring_bytes)
+{
+	return UR_PAGE_SHOWN + (size_t)UR_SLOTS * ring_bytes;
+}
+
+/* The ring to a slot, which follows the page. */
+static inline uint8_t *ur_page_ring(const struct ur_own_page *own, uint8_t slot)
+{
+	return (uint8_t *)own->page + UR_PAGE_SHOWN + (size_t)slot * own->ring_bytes;
+}
+
+/*
+ * 0 or an errno. Closing it may follow a failure. The rings are as large as the limits of address space and of file sizes permit: the whole
+ * takes no more than an eighth of the former, unless it is the smallest.
+ */
 int ur_page_create(struct ur_own_page *own, uint8_t slot);
 void ur_page_close(struct ur_own_page *own);
 /* The ring to that slot can be written from now on; until then none can. False: it cannot, for want of memory. */
@@ -108,14 +123,18 @@ bool ur_page_open_ring(const struct ur_own_page *own, uint8_t slot);
 struct ur_sibling {
 	const struct ur_page *page; /* without the rings */
 	const uint8_t *ring;        /* from it to us */
+	uint32_t ring_bytes;
 	int wake_fd;
 	pid_t pid; /* as it is called here; 0: in another pid namespace */
 	uint32_t id;
 	uint8_t slot;
 };
 
-/* Is it memory that can be read without fear: sealed against shrinking, of the right size, and not of huge pages that may run out? */
-bool ur_page_is_sound(int memfd);
+/*
+ * The bytes of each ring of a page, if it is memory that can be read without fear: sealed against shrinking, of a right size, and not of
+ * huge pages that may run out. Otherwise 0.
+ */
+uint32_t ur_page_check(int memfd);
 /*
  * Maps what another process handed over; takes both descriptors, which may be anything. NULL when they are not what they should be, or
  * memory is short.

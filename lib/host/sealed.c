@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "host/file_limit.h"
+
 #ifndef F_SEAL_FUTURE_WRITE /* Linux 5.1 */
 #define F_SEAL_FUTURE_WRITE 0x10
 #endif
@@ -22,6 +24,17 @@ static void *map(int memfd, size_t len, size_t open)
 	return MAP_FAILED;
 }
 
+static int set_length(int fd, size_t len)
+{
+	struct ur_file_limit limit;
+	int r;
+
+	ur_file_limit_begin(&limit);
+	r = ftruncate(fd, (off_t)len);
+	ur_file_limit_end(&limit);
+	return r;
+}
+
 void *ur_sealed_create(const char *name, size_t len, int *fd)
 {
 	return ur_sealed_create_partly(name, len, len, fd);
@@ -35,7 +48,7 @@ void *ur_sealed_create_partly(const char *name, size_t len, size_t open, int *fd
 	*fd = -1;
 	if (memfd < 0)
 		return NULL;
-	if (!fchmod(memfd, 0400) && !ftruncate(memfd, (off_t)len) && !fcntl(memfd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
+	if (!fchmod(memfd, 0400) && !set_length(memfd, len) && !fcntl(memfd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
 		m = map(memfd, len, open);
 	if (m == MAP_FAILED) {
 		err = errno;

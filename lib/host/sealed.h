@@ -8,7 +8,8 @@
 /*
  * `len` bytes of zeros, mapped for as long as the process wants them (munmap). A process that is given *fd, or finds it in /proc, can map
  * them to be read: the size is sealed, so that they do not vanish under a reader, and from Linux 5.1 on nothing else than this mapping
- * writes to them. Before, a process of the same user could. `name` is what memfd_create(2) calls them. NULL with errno, and *fd -1.
+ * writes to them. Before, a process of the same user could. `name` is what memfd_create(2) calls them. NULL with errno, and *fd -1: EFBIG
+ * where files may not be as long (ulimit -f).
  */
 void *ur_sealed_create(const char *name, size_t len, int *fd);
 /*

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "host/limits.h"
 #include "host/sealed.h"
 #include "keeper/farewell_page.h"
 #include "siblings/adopter.h"
@@ -24,6 +25,7 @@
 struct ur_farewells {
 	bool made;                     /* or tried in vain, with the first thing that is to be written */
 	struct ur_farewell_page *page; /* NULL: there is none */
+	int err;                       /* why there is none */
 	int memfd;                     /* until the keeper has it */
 	int alive;                     /* the end of a pipe whose other end the keeper watches */
 	int ifindex;
@@ -68,10 +70,12 @@ static struct ur_farewell_page *page_of(struct ur_farewells *w)
 		return w->page;
 	w->made = true;
 	w->page = ur_sealed_create("uroce-farewells", sizeof(*w->page), &w->memfd);
-	if (!w->page)
-		return NULL;
-	w->page->ifindex = w->ifindex;
-	memcpy(w->page->ifname, w->ifname, sizeof(w->ifname));
+	if (w->page) {
+		w->page->ifindex = w->ifindex;
+		memcpy(w->page->ifname, w->ifname, sizeof(w->ifname));
+	} else {
+		w->err = errno;
+	}
 	atomic_store(&w->due, true);
 	w->first(w->engine);
 	return w->page;
@@ -179,9 +183,11 @@ const char *ur_farewells_serve(struct ur_farewells *w)
 
 	if (!atomic_exchange(&w->due, false))
 		return NULL;
+	if (w->memfd < 0)
+		return ur_limit_reason(w->err);
 	why = ur_adopter_objects();
 	err = why ? 0 : ur_keeper_start(w->memfd, &w->alive);
 	close(w->memfd);
 	w->memfd = -1;
-	return err ? strerror(err) : why;
+	return err ? ur_limit_reason(err) : why;
 }

@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "host/file_limit.h"
 #include "keeper/farewell_page.h"
 #include "keeper_bytes.h"
 
@@ -124,16 +125,22 @@ static int start(struct start *s)
 /* The program as a file without a name: the library may be anywhere, or linked into the program. */
 static int program_file(void)
 {
-	int fd = memfd_create(UR_KEEPER_NAME, MFD_CLOEXEC | MFD_EXEC);
+	int fd = memfd_create(UR_KEEPER_NAME, MFD_CLOEXEC | MFD_EXEC), err;
+	struct ur_file_limit limit;
+	ssize_t n;
 
 	if (fd < 0 && errno == EINVAL) /* before Linux 6.3 */
 		fd = memfd_create(UR_KEEPER_NAME, MFD_CLOEXEC);
 	if (fd < 0)
 		return -1;
-	if (write(fd, keeper_program, sizeof(keeper_program)) == (ssize_t)sizeof(keeper_program))
+	ur_file_limit_begin(&limit);
+	n = write(fd, keeper_program, sizeof(keeper_program));
+	ur_file_limit_end(&limit);
+	if (n == (ssize_t)sizeof(keeper_program))
 		return fd;
+	err = n < 0 ? errno : EFBIG;
 	close(fd);
-	errno = ENOSPC;
+	errno = err;
 	return -1;
 }
 

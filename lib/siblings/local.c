@@ -210,7 +210,8 @@ static unsigned peer_tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 {
 	struct peer *p = ur_container_of(q, struct peer, queue);
 	const struct ur_sibling *s = sibling_of(p);
-	struct ur_page *ours = p->local->own->page;
+	const struct ur_own_page *ours = p->local->own;
+	uint8_t *ring;
 	uint32_t head;
 	unsigned done = 0;
 
@@ -219,14 +220,15 @@ static unsigned peer_tx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 		return n;
 	}
 	head = head_of(p, s);
-	while (done < n && ur_mailring_put(ours->ring[p->slot], &p->tail, head, pkts[done]))
+	ring = ur_page_ring(ours, p->slot);
+	while (done < n && ur_mailring_put(ring, ours->ring_bytes, &p->tail, head, pkts[done]))
 		done++;
 	if (!done) {
 		make_way(p);
 		return 0;
 	}
 	p->yields = 0;
-	atomic_store_explicit(&ours->with[p->slot].tail, word(p->id, p->tail), memory_order_release);
+	atomic_store_explicit(&ours->page->with[p->slot].tail, word(p->id, p->tail), memory_order_release);
 	ur_pkts_release(pkts, done);
 	wake_peer(p, s);
 	return done;
@@ -342,7 +344,7 @@ static unsigned peer_rx(struct ur_local *l, struct peer *p, struct ur_pkt **pkts
 	if (ur_likely(tail == p->head))
 		return 0;
 	while (got < n && inbox_alloc(&l->inbox, &pkts[got], 1)) {
-		if (!ur_mailring_take(s->ring, &p->head, tail, pkts[got])) {
+		if (!ur_mailring_take(s->ring, s->ring_bytes, &p->head, tail, pkts[got])) {
 			inbox_release(&l->inbox, &pkts[got], 1);
 			break;
 		}

@@ -3,9 +3,7 @@
 
 #include <string.h>
 
-#define MASK (UR_MAILRING_BYTES - 1)
 #define ALIGN 16u
-#define LOW (UR_MAILRING_BYTES / 4)
 #define PASSED (UR_PKT_LOCAL | UR_PKT_BARE | UR_PKT_BULK | UR_PKT_SLIM) /* of a packet's flags */
 #define SKIP UINT32_MAX                                                 /* as a length: nothing more up to the ring's end */
 
@@ -61,23 +59,23 @@ static void put_record(uint8_t *to, const struct ur_pkt *p, uint32_t len)
 
 /*
  * An empty ring begins anew at its start now and then: one in which little waits at a time does not walk through all its memory. The bytes
- * that are left out count as used until the reader has passed them, so there is less room for that long, though not less than LOW.
+ * that are left out count as used until the reader has passed them, so there is less room for that long, though not less than a quarter.
  */
-static bool begin_anew(uint32_t at, uint32_t waiting)
+static bool begin_anew(uint32_t size, uint32_t at, uint32_t waiting)
 {
-	return !waiting && at >= LOW;
+	return !waiting && at >= size / 4;
 }
 
-bool ur_mailring_put(uint8_t *ring, uint32_t *tail, uint32_t head, const struct ur_pkt *p)
+bool ur_mailring_put(uint8_t *ring, uint32_t size, uint32_t *tail, uint32_t head, const struct ur_pkt *p)
 {
 	uint32_t len = ur_pkt_frame_len(p) - left_out(p), need = bytes_of(p->flags, len);
-	uint32_t at = *tail & MASK, waiting = *tail - head, skip = 0;
+	uint32_t at = *tail & (size - 1), waiting = *tail - head, skip = 0;
 
 	if (ur_unlikely(len > UR_PKT_ROOM))
 		return true;
-	if (ur_unlikely(need > UR_MAILRING_BYTES - at || begin_anew(at, waiting)))
-		skip = UR_MAILRING_BYTES - at;
-	if (ur_unlikely(waiting > UR_MAILRING_BYTES || skip + need > UR_MAILRING_BYTES - waiting))
+	if (ur_unlikely(need > size - at || begin_anew(size, at, waiting)))
+		skip = size - at;
+	if (ur_unlikely(waiting > size || skip + need > size - waiting))
 		return false;
 	if (skip) {
 		const uint32_t mark = SKIP;
@@ -125,17 +123,17 @@ static void fill(struct ur_pkt *p, const struct record *r, const uint8_t *from)
 }
 
 /* Moves after the mark that stands where no record had room before the ring's end. */
-static void skip_end(const uint8_t *ring, uint32_t *head)
+static void skip_end(const uint8_t *ring, uint32_t size, uint32_t *head)
 {
-	uint32_t at = *head & MASK;
+	uint32_t at = *head & (size - 1);
 
 	if (__atomic_load_n((const uint32_t *)(const void *)(ring + at), __ATOMIC_RELAXED) == SKIP)
-		*head += UR_MAILRING_BYTES - at;
+		*head += size - at;
 }
 
-static bool take_record(const uint8_t *ring, uint32_t *head, uint32_t tail, struct ur_pkt *p)
+static bool take_record(const uint8_t *ring, uint32_t size, uint32_t *head, uint32_t tail, struct ur_pkt *p)
 {
-	uint32_t at = *head & MASK, left = ur_min_u32(tail - *head, UR_MAILRING_BYTES - at);
+	uint32_t at = *head & (size - 1), left = ur_min_u32(tail - *head, size - at);
 	struct record r;
 
 	if (left < sizeof(r))
@@ -148,14 +146,14 @@ static bool take_record(const uint8_t *ring, uint32_t *head, uint32_t tail, stru
 	return true;
 }
 
-bool ur_mailring_take(const uint8_t *ring, uint32_t *head, uint32_t tail, struct ur_pkt *p)
+bool ur_mailring_take(const uint8_t *ring, uint32_t size, uint32_t *head, uint32_t tail, struct ur_pkt *p)
 {
 	tail &= ~(ALIGN - 1);
 	if (tail == *head)
 		return false;
-	if (ur_likely(tail - *head <= UR_MAILRING_BYTES)) {
-		skip_end(ring, head);
-		if (ur_likely(tail - *head <= UR_MAILRING_BYTES && take_record(ring, head, tail, p)))
+	if (ur_likely(tail - *head <= size)) {
+		skip_end(ring, size, head);
+		if (ur_likely(tail - *head <= size && take_record(ring, size, head, tail, p)))
 			return true;
 	}
 	*head = tail; /* nothing that follows what is wrong can be found */

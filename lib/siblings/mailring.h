@@ -14,12 +14,13 @@
 #include "wire/pkt.h"
 
 /*
- * Appends a packet after *tail, where the reader has come to `head`, and moves *tail. False when there is no room, or `head` is none that
- * this ring can have. The packet stays the caller's; a longer one than UR_PKT_ROOM is left out.
+ * A ring has `size` bytes, a power of two of at least UR_MAILRING_LEAST. Appends a packet after *tail, where the reader has come to `head`,
+ * and moves *tail. False when there is no room, or `head` is none that this ring can have. The packet stays the caller's; a longer one than
+ * UR_PKT_ROOM is left out.
  */
-bool ur_mailring_put(uint8_t *ring, uint32_t *tail, uint32_t head, const struct ur_pkt *p);
+bool ur_mailring_put(uint8_t *ring, uint32_t size, uint32_t *tail, uint32_t head, const struct ur_pkt *p);
 /* Copies the packet at *head into `p`, a fresh one, and moves *head. False when there is none before `tail`, or nothing that makes sense:
  * *head is `tail` then. */
-bool ur_mailring_take(const uint8_t *ring, uint32_t *head, uint32_t tail, struct ur_pkt *p);
+bool ur_mailring_take(const uint8_t *ring, uint32_t size, uint32_t *head, uint32_t tail, struct ur_pkt *p);
 
 #endif

@@ -63,6 +63,8 @@ struct hostile {
 	uint8_t slot;
 	int name_fd, memfd, wake_fd;
 	struct ur_page *page;
+	size_t bytes;
+	uint32_t ring_bytes;
 };
 
 static uint64_t key;
@@ -104,10 +106,14 @@ static void acquire(struct hostile *h)
 
 static void make_page(struct hostile *h)
 {
+	static const uint32_t sizes[] = UR_MAILRING_SIZES;
+
+	h->ring_bytes = sizes[ur_rng_below(&evil, ur_array_size(sizes))];
+	h->bytes = ur_page_bytes(h->ring_bytes);
 	h->memfd = memfd_create("hostile", MFD_ALLOW_SEALING | MFD_CLOEXEC);
-	if (h->memfd < 0 || ftruncate(h->memfd, sizeof(*h->page)) || fcntl(h->memfd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
+	if (h->memfd < 0 || ftruncate(h->memfd, (off_t)h->bytes) || fcntl(h->memfd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
 		broken("no memory: %s", strerror(errno));
-	h->page = mmap(NULL, sizeof(*h->page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, h->memfd, 0);
+	h->page = mmap(NULL, h->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, h->memfd, 0);
 	h->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (h->page == MAP_FAILED || h->wake_fd < 0)
 		broken("no memory: %s", strerror(errno));
@@ -119,7 +125,7 @@ static void make_page(struct hostile *h)
 static void drop_page(struct hostile *h)
 {
 	if (h->page)
-		munmap(h->page, sizeof(*h->page));
+		munmap(h->page, h->bytes);
 	if (h->memfd >= 0)
 		close(h->memfd);
 	if (h->wake_fd >= 0)
@@ -194,10 +200,10 @@ static void spoil_pair(struct ur_page *p)
 	atomic_store(&w->takes, (uint64_t)id << 32 | wild(8));
 }
 
-static void spoil_ring(struct ur_page *p)
+static void spoil_ring(const struct hostile *h)
 {
-	uint8_t *ring = p->ring[victim_slot[ur_rng_below(&evil, 2)]];
-	uint32_t at = wild(4096) & (UR_MAILRING_BYTES - 16) & ~15u, words[4] = {wild(5000), wild(0), wild(0), wild(0)};
+	uint8_t *ring = (uint8_t *)h->page + UR_PAGE_SHOWN + (size_t)victim_slot[ur_rng_below(&evil, 2)] * h->ring_bytes;
+	uint32_t at = wild(4096) & (h->ring_bytes - 16) & ~15u, words[4] = {wild(5000), wild(0), wild(0), wild(0)};
 
 	memcpy(ring + at, words, sizeof(words));
 }
@@ -225,7 +231,7 @@ static void meddle(const struct hostile *h)
 {
 	uint64_t much = UINT64_MAX - 1;
 
-	if (!ftruncate(h->memfd, (off_t)wild(1 << 20)) || !ftruncate(h->memfd, (off_t)sizeof(struct ur_page) * 2))
+	if (!ftruncate(h->memfd, (off_t)wild(1 << 20)) || !ftruncate(h->memfd, (off_t)h->bytes * 2))
 		broken("the memory could be truncated");
 	fallocate(h->memfd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)wild(1 << 20), (off_t)wild(1 << 20));
 	(void)!ftruncate(bait_fd, ur_rng_below(&evil, 2) ? BAIT : ur_rng_below(&evil, BAIT));
@@ -240,7 +246,7 @@ static void spoil(struct hostile *h)
 	case 0: spoil_rest(h->page); break;
 	case 1: case 2: spoil_port(&h->page->ports); break;
 	case 3: case 4: spoil_pair(h->page); break;
-	case 5: case 6: spoil_ring(h->page); break;
+	case 5: case 6: spoil_ring(h); break;
 	default: ((uint8_t *)h->page)[ur_rng_u64(&evil) % UR_PAGE_SHOWN] ^= (uint8_t)(1 << ur_rng_below(&evil, 8));
 	}
 	atomic_fetch_add_explicit(&writes, 1, memory_order_relaxed);

@@ -326,10 +326,10 @@ static void local_memory__of_rings_to_nobody(void)
 	begin_announced();
 	look_around();
 	own = ur_registry_page(registry);
-	syscall(SYS_mlock, own->page, sizeof(*own->page)); /* sanitizers do nothing in mlock(2) */
+	syscall(SYS_mlock, own->page, ur_page_bytes(own->ring_bytes)); /* sanitizers do nothing in mlock(2) */
 	CU_ASSERT_EQUAL_FATAL(fstat(own->memfd, &st), 0);
 	CU_ASSERT_TRUE((uint64_t)st.st_blocks * 512 <= UR_PAGE_SHOWN + UR_MAILRING_BYTES);
-	syscall(SYS_munlock, own->page, sizeof(*own->page));
+	syscall(SYS_munlock, own->page, ur_page_bytes(own->ring_bytes));
 }
 
 void ur_suite_local(void)

@@ -10,15 +10,16 @@
 void ur_suite_mailring(void);
 
 static uint8_t *ring;
+static uint32_t size = UR_MAILRING_BYTES;
 static struct ur_rng rng;
 static uint8_t in[UR_PKT_ROOM], out[UR_PKT_ROOM];
 
 /* On the heap, exactly: the sanitizer sees who leaves it. */
 static void setup(void)
 {
-	ring = malloc(UR_MAILRING_BYTES);
+	ring = malloc(size);
 	CU_ASSERT_PTR_NOT_NULL_FATAL(ring);
-	memset(ring, 0xa5, UR_MAILRING_BYTES);
+	memset(ring, 0xa5, size);
 	rng.state = 5;
 }
 
@@ -43,7 +44,7 @@ static void expect(uint32_t *head, uint32_t tail, uint32_t len)
 {
 	struct ur_pkt p = fresh();
 
-	CU_ASSERT_TRUE(ur_mailring_take(ring, head, tail, &p));
+	CU_ASSERT_TRUE(ur_mailring_take(ring, size, head, tail, &p));
 	CU_ASSERT_EQUAL(p.len, len);
 	CU_ASSERT_EQUAL(p.flags, UR_PKT_LOCAL);
 	CU_ASSERT_EQUAL(memcmp(in, out, len), 0);
@@ -62,15 +63,15 @@ static void put__segments_and_tail(void)
 	p.nseg = 2;
 	p.tail_len = 5;
 	memset(p.tail, 3, 5);
-	CU_ASSERT_TRUE(ur_mailring_put(ring, &tail, 0, &p));
-	CU_ASSERT_TRUE(ur_mailring_take(ring, &head, tail, &got));
+	CU_ASSERT_TRUE(ur_mailring_put(ring, size, &tail, 0, &p));
+	CU_ASSERT_TRUE(ur_mailring_take(ring, size, &head, tail, &got));
 	CU_ASSERT_EQUAL(got.len, 60 + 300 + 7 + 5);
 	CU_ASSERT_EQUAL(memcmp(out, in, 60), 0);
 	CU_ASSERT_EQUAL(memcmp(out + 60, a, 300), 0);
 	CU_ASSERT_EQUAL(memcmp(out + 360, b, 7), 0);
 	CU_ASSERT_EQUAL(memcmp(out + 367, p.tail, 5), 0);
 	CU_ASSERT_EQUAL(head, tail);
-	CU_ASSERT_FALSE(ur_mailring_take(ring, &head, tail, &got));
+	CU_ASSERT_FALSE(ur_mailring_take(ring, size, &head, tail, &got));
 }
 
 static void put__bare(void)
@@ -86,8 +87,8 @@ static void put__bare(void)
 	p.sport = 0xc123;
 	memset(&p.src, 1, 16);
 	memset(&p.dst, 2, 16);
-	CU_ASSERT_TRUE(ur_mailring_put(ring, &tail, 0, &p));
-	CU_ASSERT_TRUE(ur_mailring_take(ring, &head, tail, &got));
+	CU_ASSERT_TRUE(ur_mailring_put(ring, size, &tail, 0, &p));
+	CU_ASSERT_TRUE(ur_mailring_take(ring, size, &head, tail, &got));
 	CU_ASSERT_EQUAL(got.flags, UR_PKT_BARE);
 	CU_ASSERT_TRUE(got.len == 33 && !memcmp(out, in, 33));
 	CU_ASSERT_TRUE(got.ip_version == 4 && got.ttl == 61 && got.tos == 0x69 && got.place == 200 && got.sport == 0xc123);
@@ -102,9 +103,9 @@ static void put__slim(void)
 
 	p.flags = UR_PKT_LOCAL | UR_PKT_SLIM;
 	p.bth_off = 42;
-	CU_ASSERT_TRUE(ur_mailring_put(ring, &tail, 0, &p));
+	CU_ASSERT_TRUE(ur_mailring_put(ring, size, &tail, 0, &p));
 	CU_ASSERT_EQUAL(tail, 64); /* a cache line */
-	CU_ASSERT_TRUE(ur_mailring_take(ring, &head, tail, &got));
+	CU_ASSERT_TRUE(ur_mailring_take(ring, size, &head, tail, &got));
 	CU_ASSERT_EQUAL(got.flags, UR_PKT_LOCAL | UR_PKT_SLIM);
 	CU_ASSERT_TRUE(got.len == 36 && got.bth_off == 0 && got.place == 42);
 	CU_ASSERT_EQUAL(memcmp(out, in + 42, 36), 0);
@@ -125,8 +126,8 @@ static void put__comes_round(void)
 
 			held[k] = ur_rng_below(&rng, i % 50 ? 200 : UR_PKT_ROOM + 1);
 			p = packet(held[k]);
-			CU_ASSERT_TRUE_FATAL(ur_mailring_put(ring, &tail, head, &p));
-			CU_ASSERT_TRUE(tail - head <= UR_MAILRING_BYTES);
+			CU_ASSERT_TRUE_FATAL(ur_mailring_put(ring, size, &tail, head, &p));
+			CU_ASSERT_TRUE(tail - head <= size);
 		}
 		rng.state = before;
 		for (unsigned k = 0; k < n; k++) {
@@ -146,11 +147,11 @@ static void put__touches_little(void)
 	for (unsigned i = 0; i < 5000; i++) {
 		struct ur_pkt p = packet(1000);
 
-		CU_ASSERT_TRUE(ur_mailring_put(ring, &tail, head, &p));
+		CU_ASSERT_TRUE(ur_mailring_put(ring, size, &tail, head, &p));
 		expect(&head, tail, 1000);
 	}
-	CU_ASSERT_TRUE(tail > UR_MAILRING_BYTES);
-	for (uint32_t i = UR_MAILRING_BYTES / 4 + 4096; i < UR_MAILRING_BYTES; i++)
+	CU_ASSERT_TRUE(tail > size);
+	for (uint32_t i = size / 4 + 4096; i < size; i++)
 		if (ring[i] != 0xa5) {
 			CU_FAIL("the far end was touched");
 			break;
@@ -165,7 +166,7 @@ static void put__too_long_is_left_out(void)
 
 	p.seg[0] = (struct ur_seg){more, sizeof(more), NULL};
 	p.nseg = 1;
-	CU_ASSERT_TRUE(ur_mailring_put(ring, &tail, 32, &p));
+	CU_ASSERT_TRUE(ur_mailring_put(ring, size, &tail, 32, &p));
 	CU_ASSERT_EQUAL(tail, 32);
 }
 
@@ -173,7 +174,7 @@ static void put__too_long_is_left_out(void)
 
 static uint32_t wild(void)
 {
-	static const uint32_t edge[] = {0, 1, 15, 16, UR_MAILRING_BYTES - 16, UR_MAILRING_BYTES, UR_MAILRING_BYTES + 16, 1u << 31, ~0u};
+	const uint32_t edge[] = {0, 1, 15, 16, size - 16, size, size + 16, 1u << 31, ~0u};
 	uint32_t pick = ur_rng_below(&rng, 2 * ur_array_size(edge));
 
 	return pick < ur_array_size(edge) ? edge[pick] : (uint32_t)ur_rng_u64(&rng);
@@ -189,8 +190,8 @@ static void put__any_head(void)
 		uint32_t before = tail;
 
 		p.len = i % 7 ? p.len : UR_PKT_ROOM;
-		if (ur_mailring_put(ring, &tail, ur_rng_below(&rng, 2) ? wild() : tail - wild(), &p)) {
-			CU_ASSERT_TRUE(tail - before >= p.len && tail - before <= UR_MAILRING_BYTES);
+		if (ur_mailring_put(ring, size, &tail, ur_rng_below(&rng, 2) ? wild() : tail - wild(), &p)) {
+			CU_ASSERT_TRUE(tail - before >= p.len && tail - before <= size);
 		} else {
 			CU_ASSERT_EQUAL(tail, before);
 		}
@@ -204,15 +205,15 @@ static void take__anything(void)
 	uint32_t head = 0;
 
 	for (unsigned i = 0; i < 300000; i++) {
-		uint32_t tail = ur_rng_below(&rng, 2) ? wild() : head + wild() % (2 * UR_MAILRING_BYTES), before = head;
-		uint32_t at = head & (UR_MAILRING_BYTES - 1) & ~15u, words[4] = {wild(), wild(), wild(), wild()};
+		uint32_t tail = ur_rng_below(&rng, 2) ? wild() : head + wild() % (2 * size), before = head;
+		uint32_t at = head & (size - 1) & ~15u, words[4] = {wild(), wild(), wild(), wild()};
 		struct ur_pkt p = fresh();
 
 		memcpy(ring + at, words, sizeof(words));
 		if (ur_rng_below(&rng, 2))
 			memcpy(ring, words, sizeof(words));
-		if (ur_mailring_take(ring, &head, tail, &p)) {
-			CU_ASSERT_TRUE(p.len <= UR_PKT_ROOM && head - before <= 2 * UR_MAILRING_BYTES);
+		if (ur_mailring_take(ring, size, &head, tail, &p)) {
+			CU_ASSERT_TRUE(p.len <= UR_PKT_ROOM && head - before <= 2 * size);
 		} else {
 			CU_ASSERT_EQUAL(head, tail & ~15u);
 		}
@@ -226,12 +227,53 @@ static void take__recovers(void)
 	uint32_t head = 4096, tail = 4096;
 	struct ur_pkt p, got = fresh();
 
-	CU_ASSERT_FALSE(ur_mailring_take(ring, &head, 123456, &got));
-	CU_ASSERT_FALSE(ur_mailring_take(ring, &head, tail, &got));
+	CU_ASSERT_FALSE(ur_mailring_take(ring, size, &head, 123456, &got));
+	CU_ASSERT_FALSE(ur_mailring_take(ring, size, &head, tail, &got));
 	CU_ASSERT_EQUAL(head, tail);
 	p = packet(500);
-	CU_ASSERT_TRUE(ur_mailring_put(ring, &tail, head, &p));
+	CU_ASSERT_TRUE(ur_mailring_put(ring, size, &tail, head, &p));
 	expect(&head, tail, 500);
+}
+
+/* --- smaller rings --- */
+
+static void in_each_size(void (*run)(void))
+{
+	static const uint32_t sizes[] = UR_MAILRING_SIZES;
+
+	for (unsigned i = 0; i < ur_array_size(sizes); i++) {
+		teardown();
+		size = sizes[i];
+		setup();
+		run();
+	}
+	size = UR_MAILRING_BYTES;
+}
+
+/* Wherever an empty ring stands, it has room for the longest packet, and for some. */
+static void fill_and_empty(void)
+{
+	uint32_t head = 0, tail = 0;
+
+	for (unsigned i = 0; i < 3000; i++) {
+		unsigned n = 0;
+
+		for (struct ur_pkt p = packet(UR_PKT_ROOM - i % 100); ur_mailring_put(ring, size, &tail, head, &p);)
+			n++;
+		CU_ASSERT_TRUE(n > 0 && (uint64_t)n * (UR_PKT_ROOM - 100) <= size);
+		for (struct ur_pkt got = fresh(); n && ur_mailring_take(ring, size, &head, tail, &got); got = fresh())
+			n--;
+		CU_ASSERT_TRUE(!n && head == tail);
+		if (i % 3)
+			head = tail += 16 * (i % 100);
+	}
+}
+
+static void size__of_each_ring(void)
+{
+	in_each_size(fill_and_empty);
+	in_each_size(put__any_head);
+	in_each_size(take__anything);
 }
 
 void ur_suite_mailring(void)
@@ -247,4 +289,5 @@ void ur_suite_mailring(void)
 	CU_ADD_TEST(s, put__any_head);
 	CU_ADD_TEST(s, take__anything);
 	CU_ADD_TEST(s, take__recovers);
+	CU_ADD_TEST(s, size__of_each_ring);
 }

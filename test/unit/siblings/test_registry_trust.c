@@ -280,7 +280,7 @@ static int page_with(off_t size, int seals)
 
 static void trust__pages_that_are_none(void)
 {
-	const off_t size = sizeof(struct ur_page);
+	const off_t size = (off_t)ur_page_bytes(UR_MAILRING_BYTES);
 	const int both = F_SEAL_SHRINK | F_SEAL_GROW;
 	struct ur_registry *r = join_here();
 	uint8_t s = (uint8_t)(ur_registry_slot(r) % 255 + 1);
@@ -333,7 +333,12 @@ static struct ur_page *liar(struct ur_registry *r)
 	void *ring = mmap(NULL, UR_MAILRING_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	CU_ASSERT_FATAL(s && page != MAP_FAILED && ring != MAP_FAILED);
-	*s = (struct ur_sibling){.page = page, .ring = ring, .wake_fd = eventfd(0, 0), .id = 7, .slot = ur_registry_slot(other)};
+	*s = (struct ur_sibling){.page = page,
+				 .ring = ring,
+				 .ring_bytes = UR_MAILRING_BYTES,
+				 .wake_fd = eventfd(0, 0),
+				 .id = 7,
+				 .slot = ur_registry_slot(other)};
 	r->sibling[s->slot] = s;
 	return page;
 }

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a process needs at least of what is limited (setrlimit(2), seccomp(2)); man/uroce.7 has the table, test/apps/limits.sh tries it. */
+#ifndef UR_LIMITS_H
+#define UR_LIMITS_H
+
+/* The errno of what the kernel refused for a limit, as half a sentence: what is missing, and what to do. Others as strerror(3). */
+const char *ur_limit_reason(int err);
+
+#endif
