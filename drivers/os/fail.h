@@ -25,4 +25,13 @@ __attribute__((unused)) static int ur_port_fail_no_interface(char *err, size_t e
 	return ur_port_fail(err, errlen, ENODEV, "interface '%s' does not exist: 'ip link' shows the ones that do", name);
 }
 
+/* After if_nametoindex(3), which needs a descriptor for a moment; glibc says ENOENT where there is none. */
+__attribute__((unused)) static int ur_port_fail_index(char *err, size_t errlen, const char *name)
+{
+	if (errno == EMFILE || errno == ENFILE || errno == ENOENT)
+		return ur_port_fail(err, errlen, EMFILE,
+				    "no file descriptors are left to find interface '%s': raise the limit with 'ulimit -n'", name);
+	return ur_port_fail_no_interface(err, errlen, name);
+}
+
 #endif

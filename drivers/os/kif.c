@@ -81,7 +81,7 @@ int ur_kif_open(struct ur_kif *k, const char *name, char *err, size_t errlen)
 	*k = (struct ur_kif){.ctl = -1};
 	k->index = (int)if_nametoindex(name);
 	if (!k->index)
-		return ur_port_fail_no_interface(err, errlen, name);
+		return ur_port_fail_index(err, errlen, name);
 	snprintf(k->name, sizeof(k->name), "%s", name);
 	k->ctl = control_socket();
 	if (k->ctl < 0 && (errno == EPERM || errno == EACCES))

@@ -9,21 +9,30 @@
 
 #include "drivers/udp/internal.h"
 
-int ur_udp_memory(struct ur_udp *u)
-{
-	const size_t bufs = UR_UDP_BUFS * sizeof(struct ur_udp_buf);
+#define QUARTER 4 /* of the buffers: enough to be slow with */
 
-	u->memory_len = bufs + UR_UDP_PKTS * sizeof(struct ur_udp_pkt);
+/* False: there is no room for as many. */
+static bool map(struct ur_udp *u, uint32_t bufs, uint32_t pkts)
+{
+	const size_t len = bufs * sizeof(struct ur_udp_buf);
+
+	u->memory_len = len + pkts * sizeof(struct ur_udp_pkt);
 	u->memory = mmap(NULL, u->memory_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (u->memory == MAP_FAILED) {
 		u->memory = NULL;
-		return ENOMEM;
+		return false;
 	}
 	u->bufs = (struct ur_udp_buf *)(void *)u->memory;
-	u->pkts = (struct ur_udp_pkt *)(void *)(u->memory + bufs);
-	ur_pool_init(&u->free_bufs, u->bufs, UR_UDP_BUFS, sizeof(*u->bufs));
-	ur_pool_init(&u->free_pkts, u->pkts, UR_UDP_PKTS, sizeof(*u->pkts));
-	return 0;
+	u->pkts = (struct ur_udp_pkt *)(void *)(u->memory + len);
+	ur_pool_init(&u->free_bufs, u->bufs, bufs, sizeof(*u->bufs));
+	ur_pool_init(&u->free_pkts, u->pkts, pkts, sizeof(*u->pkts));
+	return true;
+}
+
+/* Address space may be limited (ulimit -v). */
+int ur_udp_memory(struct ur_udp *u)
+{
+	return map(u, UR_UDP_BUFS, UR_UDP_PKTS) || map(u, UR_UDP_BUFS / QUARTER, UR_UDP_PKTS / QUARTER) ? 0 : ENOMEM;
 }
 
 static struct ur_pkt *prepare(struct ur_queue *q, struct ur_pkt *p, uint8_t *bytes, uint32_t room)

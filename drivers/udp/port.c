@@ -260,7 +260,7 @@ int ur_udp_open(const struct ur_udp_config *cfg, struct ur_port **out, char *err
 	int r;
 
 	if (!u)
-		return ur_port_fail(err, errlen, ENOMEM, "out of memory: free some and try again");
+		return ur_port_fail(err, errlen, ENOMEM, "out of memory or address space: free some, or raise the limit with 'ulimit -v'");
 	u->fd = -1;
 	u->queue.ops = &queue_ops;
 	u->queue.caps = UR_QUEUE_BARE | UR_QUEUE_STEERED | UR_QUEUE_CALLS;
@@ -271,9 +271,9 @@ int ur_udp_open(const struct ur_udp_config *cfg, struct ur_port **out, char *err
 	u->hops = cfg->hops;
 	u->ifindex = (int)if_nametoindex(cfg->ifname);
 	if (!u->ifindex)
-		r = ur_port_fail_no_interface(err, errlen, cfg->ifname);
+		r = ur_port_fail_index(err, errlen, cfg->ifname);
 	else if ((r = ur_udp_memory(u)))
-		ur_port_fail(err, errlen, r, "out of memory: free some and try again");
+		ur_port_fail(err, errlen, r, "out of memory or address space: free some, or raise the limit with 'ulimit -v'");
 	else
 		r = open_socket(u, cfg->ifname, cfg->alone, err, errlen);
 	if (r) {

@@ -14,12 +14,13 @@
 #include "engine/catch.h"
 #include "engine/engine_priv.h"
 #include "host/clock.h"
+#include "host/limits.h"
 #include "observe/status.h"
 
 static pthread_mutex_t singleton_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ur_engine *singleton;
 static struct ur_port *inherited; /* in a forked child: its parent's port */
-static struct ur_engine *parents;  /* and its parent's engine, which inherited objects refer to; for checkers of leaks alone */
+static struct ur_engine *parents; /* and its parent's engine, which inherited objects refer to; for checkers of leaks alone */
 static __thread char last_error[512];
 
 /* Backlog of a control call's poll, so that a call cannot be kept busy by arriving packets. */
@@ -73,7 +74,7 @@ static int engine_create(struct ur_engine **out)
 	int r;
 
 	if (!e) {
-		ur_engine_set_error("out of memory: free some and try again");
+		ur_engine_set_error("out of memory or address space: free some, or raise the limit with 'ulimit -v'");
 		return ENOMEM;
 	}
 	memset(e, 0, sizeof(*e));
@@ -219,7 +220,7 @@ static int start_or_wait(struct ur_engine *e)
 		if (err) {
 			e->state = UR_ENGINE_FAILED;
 			e->start_err = err;
-			snprintf(e->start_text, sizeof(e->start_text), "cannot start a thread: %s", strerror(err));
+			snprintf(e->start_text, sizeof(e->start_text), "cannot start a thread: %s", ur_limit_reason(err));
 			fprintf(stderr, "uroce: %s\n", e->start_text);
 		}
 	}

@@ -10,6 +10,7 @@
 
 #include "engine/engine_priv.h"
 #include "engine/populate.h"
+#include "host/limits.h"
 #include "wire/frame.h"
 #include "wire/path.h"
 
@@ -176,7 +177,7 @@ static int create_nic(struct ur_engine *e)
 	err = ur_nic_create(&nc, ur_engine_now(), &e->nic);
 	explicit_bzero(&nc.seed, sizeof(nc.seed));
 	if (err)
-		ur_engine_set_error("cannot create the device: %s", strerror(err));
+		ur_engine_set_error("cannot create the device: %s", ur_limit_reason(err));
 	return err;
 }
 
@@ -233,7 +234,9 @@ int ur_engine_nic_open(struct ur_engine *e)
 		return err;
 	}
 	/* Any other failure (no descriptor is left) only means that the processes of this device do not know of one another. */
-	if (e->registry)
+	if (err)
+		fprintf(stderr, "uroce: this process and others that use the device cannot find each other: %s\n", ur_limit_reason(err));
+	else
 		ur_local_open(e->registry, &e->local);
 	err = create_nic(e);
 	if (!err)

@@ -19,6 +19,7 @@
 #include "engine/catch.h"
 #include "engine/engine_priv.h"
 #include "host/clock.h"
+#include "host/limits.h"
 #include "host/thread.h"
 #include "observe/counters_file.h"
 
@@ -354,7 +355,7 @@ static void meet_others(struct ur_engine *e)
 		err = ur_registry_join(e->registry);
 	pthread_mutex_unlock(&e->nic_lock);
 	if (err)
-		fprintf(stderr, "uroce: this process and others that use the device cannot find each other: %s\n", strerror(err));
+		fprintf(stderr, "uroce: this process and others that use the device cannot find each other: %s\n", ur_limit_reason(err));
 }
 
 static void attach(struct ur_engine *e, struct ur_port *port)

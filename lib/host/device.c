@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 #include "drivers/pmd/pmd.h"
+#include "host/limits.h"
 #include "wire/frame.h"
 
 #define VLAN_MAX 4094
@@ -300,6 +301,6 @@ int ur_device_addresses(const struct ur_config *c, const struct ur_device *d, st
 	}
 	r = ur_hostif_sync(&d->hostif, net);
 	if (r)
-		snprintf(err, errlen, "cannot read the addresses of interface '%s': %s", d->hostif.name, strerror(r));
+		snprintf(err, errlen, "cannot read the addresses of interface '%s': %s", d->hostif.name, ur_limit_reason(r));
 	return r;
 }

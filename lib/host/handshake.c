@@ -77,6 +77,7 @@ bool ur_handshake_receive(int fd, struct ur_handshake *g, int fds[2], struct ur_
 	if (n < 0)
 		return false;
 	take_descriptors(&m, fds, refused);
+	errno = m.msg_flags & MSG_CTRUNC ? EMFILE : 0;
 	if (n == (ssize_t)sizeof(*g) && g->magic == UR_HANDSHAKE_MAGIC && (g->slot == 0 || fds[1] >= 0))
 		return true;
 	if (fds[1] >= 0) {
@@ -125,28 +126,46 @@ static void take_answer(int fd, uint8_t slot, struct ur_slot_user *user, struct 
 		ur_hang_up(refused, fds[0]);
 }
 
+struct asked {
+	int fd;
+	uint8_t slot;
+};
+
+/* Waits for answers until then; leaves those that have not come. poll(2) refuses more entries than the process may have descriptors. */
+static unsigned await_answers(struct asked *a, unsigned n, int64_t until, struct ur_slot_user *user, struct ur_hang_ups *refused)
+{
+	struct pollfd p[UR_SLOTS];
+
+	for (int64_t now = ur_clock_ms(); n && now < until; now = ur_clock_ms()) {
+		for (unsigned i = 0; i < n; i++)
+			p[i] = (struct pollfd){.fd = a[i].fd, .events = POLLIN};
+		if (poll(p, n, (int)(until - now)) <= 0)
+			break;
+		for (unsigned i = n; i-- > 0;) {
+			if (!p[i].revents)
+				continue;
+			take_answer(a[i].fd, a[i].slot, &user[a[i].slot], refused);
+			ur_hang_up(refused, a[i].fd);
+			a[i] = a[--n];
+		}
+	}
+	return n;
+}
+
 void ur_handshake_ask(uint64_t key, struct ur_slot_user *user)
 {
-	struct pollfd p[UR_SLOTS] = {{.fd = -1}};
-	int64_t until = ur_clock_ms() + UR_HANDSHAKE_MS;
+	const int64_t until = ur_clock_ms() + UR_HANDSHAKE_MS;
 	struct ur_hang_ups refused = {.n = 0};
-	unsigned left = 0;
+	struct asked asked[UR_SLOTS];
+	unsigned n = 0;
 
 	user[0] = (struct ur_slot_user){.pid = -1, .uid = (uid_t)-1, .memfd = -1};
 	for (unsigned s = 1; s < UR_SLOTS; s++) {
-		p[s] = (struct pollfd){.fd = ask_slot(key, (uint8_t)s, &user[s], &refused), .events = POLLIN};
-		left += p[s].fd >= 0;
+		asked[n] = (struct asked){ask_slot(key, (uint8_t)s, &user[s], &refused), (uint8_t)s};
+		n += asked[n].fd >= 0;
 	}
-	for (int64_t now = ur_clock_ms(); left && now < until && poll(p, UR_SLOTS, (int)(until - now)) > 0; now = ur_clock_ms())
-		for (unsigned s = 1; s < UR_SLOTS; s++)
-			if (p[s].fd >= 0 && p[s].revents) {
-				take_answer(p[s].fd, (uint8_t)s, &user[s], &refused);
-				ur_hang_up(&refused, p[s].fd);
-				p[s].fd = -1;
-				left--;
-			}
-	for (unsigned s = 1; s < UR_SLOTS; s++)
-		if (p[s].fd >= 0)
-			ur_hang_up(&refused, p[s].fd);
+	n = await_answers(asked, n, until, user, &refused);
+	while (n > 0)
+		ur_hang_up(&refused, asked[--n].fd);
 	ur_hang_ups_end(&refused);
 }

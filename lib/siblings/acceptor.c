@@ -14,6 +14,7 @@
 
 #include "host/clock.h"
 #include "host/hang_up.h"
+#include "host/limits.h"
 #include "host/names.h"
 #include "host/thread.h"
 
@@ -44,6 +45,7 @@ struct ur_acceptor {
 	bool again[UR_SLOTS];   /* to be connected to once more */
 	struct newcomer newcomer[NEWCOMERS];
 	unsigned newcomers;
+	bool lacks, told; /* a descriptor to accept or to ask with; that has been said */
 	struct ur_hang_ups refused;
 	/* for the threads that open and close it: */
 	pthread_mutex_t lock;
@@ -68,6 +70,17 @@ static bool can_tell_users(uid_t uid)
 }
 
 /* --- acquaintances --- */
+
+/* Who is not met answers later, where there is a way to. Nobody else would say why two programs do not find each other. */
+static void note_failure(struct ur_acceptor *g)
+{
+	if (errno != EMFILE && errno != ENFILE && errno != ENOMEM)
+		return;
+	g->lacks = true;
+	if (!g->told)
+		fprintf(stderr, "uroce: this process cannot meet all others that use the device: %s\n", ur_limit_reason(errno));
+	g->told = true;
+}
 
 static void wake_poller(const struct ur_own_page *own)
 {
@@ -105,7 +118,11 @@ static void welcome(struct ur_acceptor *g, int fd)
 	struct ucred c;
 	int fds[2];
 
-	if (!ur_handshake_receive(fd, &who, fds, &g->refused) || !ur_handshake_peer(fd, &c))
+	if (!ur_handshake_receive(fd, &who, fds, &g->refused)) {
+		note_failure(g);
+		return;
+	}
+	if (!ur_handshake_peer(fd, &c))
 		return;
 	if (who.slot && c.uid == g->uid)
 		meet(g, &who, fds, c.pid); /* before we answer: who is answered is known to us */
@@ -120,8 +137,10 @@ static void accept_newcomer(struct ur_acceptor *g)
 {
 	int fd = accept4(g->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	if (fd < 0)
+	if (fd < 0) {
+		note_failure(g);
 		return;
+	}
 	if (!may_enter(g, fd))
 		ur_hang_up(&g->refused, fd);
 	else if (g->newcomers == NEWCOMERS)
@@ -137,11 +156,14 @@ static void receive_answer(struct ur_acceptor *g, uint8_t slot)
 	int fds[2], fd = g->asked[slot];
 
 	g->asked[slot] = -1;
+	errno = 0;
 	if (ur_handshake_receive(fd, &who, fds, &g->refused) && fds[1] >= 0) {
 		if (who.slot == slot && ur_handshake_peer(fd, &c))
 			meet(g, &who, fds, c.pid);
 		else
 			ur_hang_up(&g->refused, fds[0]), ur_hang_up(&g->refused, fds[1]);
+	} else {
+		note_failure(g);
 	}
 	close(fd);
 }
@@ -156,8 +178,10 @@ static void introduce(struct ur_acceptor *g, uint8_t slot)
 	ur_slot_name(g->key, slot, name);
 	fd = ur_name_socket(name, false);
 	g->again[slot] = fd < 0 && errno == EAGAIN;
-	if (fd < 0)
+	if (fd < 0) {
+		note_failure(g);
 		return;
+	}
 	if (ur_handshake_peer(fd, &c) && c.uid == g->uid && ur_handshake_send(fd, g->own))
 		g->asked[slot] = fd;
 	else
@@ -192,7 +216,7 @@ static int try_again(struct ur_acceptor *g)
 			introduce(g, (uint8_t)s);
 			any |= g->again[s];
 		}
-	return any ? RETRY_MS : -1;
+	return any || g->lacks ? RETRY_MS : -1;
 }
 
 static void serve_newcomers(struct ur_acceptor *g, const struct pollfd *p, unsigned n)
@@ -209,24 +233,39 @@ static void serve_newcomers(struct ur_acceptor *g, const struct pollfd *p, unsig
 	}
 }
 
-/* One round; false when it is to end. */
+/* Those that have been asked and have not answered. */
+static unsigned list_asked(const struct ur_acceptor *g, uint8_t slots[UR_SLOTS])
+{
+	unsigned n = 0;
+
+	for (unsigned s = 0; s < UR_SLOTS; s++)
+		if (g->asked[s] >= 0)
+			slots[n++] = (uint8_t)s;
+	return n;
+}
+
+/* One round; false when it is to end. poll(2) refuses more entries than the process may have descriptors, even unused ones. */
 static bool serve(struct ur_acceptor *g, int timeout)
 {
 	struct pollfd p[2 + NEWCOMERS + UR_SLOTS] = {{.fd = g->stop_fd, .events = POLLIN}, {.fd = g->listener, .events = POLLIN}};
-	unsigned n = 2, newcomers = g->newcomers;
+	uint8_t slots[UR_SLOTS];
+	unsigned n = 2, newcomers = g->newcomers, asked = list_asked(g, slots);
 
+	if (g->lacks) /* it stays readable, but cannot be accepted from */
+		p[1].fd = -1;
+	g->lacks = false;
 	for (unsigned i = 0; i < newcomers; i++)
 		p[n++] = (struct pollfd){.fd = g->newcomer[i].fd, .events = POLLIN};
-	for (unsigned s = 0; s < UR_SLOTS; s++)
-		p[n++] = (struct pollfd){.fd = g->asked[s], .events = POLLIN};
+	for (unsigned i = 0; i < asked; i++)
+		p[n++] = (struct pollfd){.fd = g->asked[slots[i]], .events = POLLIN};
 	if (poll(p, n, timeout) < 0)
 		return errno == EINTR;
 	if (p[0].revents)
 		return false;
 	serve_newcomers(g, p + 2, newcomers);
-	for (unsigned s = 0; s < UR_SLOTS; s++)
-		if (p[2 + newcomers + s].revents)
-			receive_answer(g, (uint8_t)s);
+	for (unsigned i = 0; i < asked; i++)
+		if (p[2 + newcomers + i].revents)
+			receive_answer(g, slots[i]);
 	if (p[1].revents)
 		accept_newcomer(g);
 	return true;
