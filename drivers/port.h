@@ -11,6 +11,7 @@
 
 struct ur_port;
 struct ur_port_sharing;
+struct ur_undelivered;
 
 /* --- queues --- */
 
@@ -186,11 +187,9 @@ struct ur_port {
 	uint32_t speed_mbps;
 	char name[64];
 	/*
-	 * The owner's: somebody says that a packet did not reach `dst`, and quotes it; these are its first bytes from the BTH on, perhaps
-	 * none. It was too long for a hop, which carries hop_mtu IP bytes; or nothing gets there at present: 0. Called from within rx and
-	 * tx; may be NULL.
+	 * The owner's: somebody says that a packet did not arrive, and quotes it (wire/icmp.h). Called from within rx and tx; may be NULL.
 	 */
-	void (*undelivered)(struct ur_port *p, const struct ur_gid *dst, uint16_t hop_mtu, const uint8_t *quote, unsigned len);
+	void (*undelivered)(struct ur_port *p, const struct ur_undelivered *u);
 	void *owner;
 };
 

@@ -6,6 +6,7 @@
 #include "cmd.h"
 #include "pcap_effects.h"
 #include "pcap_story.h"
+#include "wire/cm_msg.h"
 #include "wire/frame.h"
 
 static bool json;
@@ -184,7 +185,7 @@ static void say_ending(const struct ur_an_conn *c)
 	char a[UR_IP_TEXT];
 
 	switch (c->ending) {
-	case UR_AN_REJECTED: fprintf(out, "   It was rejected in frame %u: %s.\n", c->rej_frame, ur_an_rej_text(c->rej_reason)); break;
+	case UR_AN_REJECTED: fprintf(out, "   It was rejected in frame %u: %s.\n", c->rej_frame, ur_cm_rej_text(c->rej_reason)); break;
 	case UR_AN_DISCONNECTED:
 		fprintf(out, "   %s closed it in frame %u%s.\n", ur_gid_ip(&c->half[c->dreq_by_second].from, a), c->dreq_frame,
 			c->drep_frame ? "" : "; no answer to that is in the file");

@@ -214,22 +214,35 @@ static bool is_icmp(const struct sock_extended_err *e)
 	return e->ee_origin == SO_EE_ORIGIN_ICMP || e->ee_origin == SO_EE_ORIGIN_ICMP6;
 }
 
-static void report(struct ur_udp *u, const struct msghdr *h, const struct sock_extended_err *e, const uint8_t *quote, unsigned len)
+/* The GID of an address that the kernel gives; zero for none. */
+static struct ur_gid gid_of(const struct sockaddr *sa)
 {
-	const struct sockaddr_in6 *name = h->msg_name;
+	struct ur_gid gid = {{0}};
+
+	if (sa->sa_family == AF_INET)
+		gid = ur_gid_from_v4(((const struct sockaddr_in *)(const void *)sa)->sin_addr.s_addr);
+	else if (sa->sa_family == AF_INET6)
+		memcpy(gid.raw, &((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr, sizeof(gid.raw));
+	return gid;
+}
+
+/* `from`: who sent the error. */
+static void report(struct ur_udp *u, const struct msghdr *h, const struct sock_extended_err *e, const struct ur_gid *from,
+		   const uint8_t *quote, unsigned len)
+{
 	const bool v4 = e->ee_origin == SO_EE_ORIGIN_ICMP;
 	const bool too_long = v4 ? e->ee_type == ICMP_DEST_UNREACH && e->ee_code == ICMP_FRAG_NEEDED : e->ee_type == ICMP6_PACKET_TOO_BIG;
-	const uint16_t hop_mtu = too_long ? ur_icmp_hop_mtu(v4, e->ee_info) : 0;
-	struct ur_gid dst;
+	const struct ur_undelivered said = {.dst = gid_of(h->msg_name),
+					    .from = *from,
+					    .why = ur_icmp_why(v4, e->ee_code),
+					    .hop_mtu = too_long ? ur_icmp_hop_mtu(v4, e->ee_info) : 0,
+					    .quote = quote,
+					    .len = len};
 
 	/* That one lived too long, or had something wrong about it, does not mean that none would arrive. */
-	if (!u->port.undelivered || !is_icmp(e) || (too_long ? !hop_mtu : e->ee_type != (v4 ? ICMP_DEST_UNREACH : ICMP6_DST_UNREACH)))
+	if (!u->port.undelivered || !is_icmp(e) || (too_long ? !said.hop_mtu : e->ee_type != (v4 ? ICMP_DEST_UNREACH : ICMP6_DST_UNREACH)))
 		return;
-	if (u->v6)
-		memcpy(dst.raw, &name->sin6_addr, 16);
-	else
-		dst = ur_gid_from_v4(((const struct sockaddr_in *)(const void *)name)->sin_addr.s_addr);
-	u->port.undelivered(&u->port, &dst, hop_mtu, quote, len);
+	u->port.undelivered(&u->port, &said);
 }
 
 bool ur_udp_errors(struct ur_udp *u)
@@ -253,12 +266,17 @@ bool ur_udp_errors(struct ur_udp *u)
 			break;
 		for (struct cmsghdr *c = CMSG_FIRSTHDR(&h); c; c = CMSG_NXTHDR(&h, c)) {
 			struct sock_extended_err e;
+			struct sockaddr_in6 offender = {.sin6_family = AF_UNSPEC}; /* follows it, of either family */
+			struct ur_gid from;
 
 			if (c->cmsg_len < CMSG_LEN(sizeof(e)) || (c->cmsg_type != IP_RECVERR && c->cmsg_type != IPV6_RECVERR))
 				continue;
 			memcpy(&e, CMSG_DATA(c), sizeof(e));
+			memcpy(&offender, CMSG_DATA(c) + sizeof(e),
+			       ur_min_u32((uint32_t)(c->cmsg_len - CMSG_LEN(sizeof(e))), sizeof(offender)));
+			from = gid_of((const struct sockaddr *)&offender);
 			any = any || is_icmp(&e);
-			report(u, &h, &e, quote, (unsigned)len);
+			report(u, &h, &e, &from, quote, (unsigned)len);
 		}
 	}
 	return any;

@@ -246,8 +246,7 @@ bool ur_analysis_datagrams(const struct ur_analysis *a, uint32_t i, struct ur_an
 bool ur_an_half_disturbed(const struct ur_an_half *h);
 /* Whether a counter or a finding says so of the connection: where it is true, nobody may say that nothing happened. */
 bool ur_an_conn_disturbed(const struct ur_an_conn *c);
-/* What a NAK syndrome or a reject reason means. */
+/* What a NAK syndrome means. */
 const char *ur_an_nak_text(uint8_t syndrome);
-const char *ur_an_rej_text(uint16_t reason);
 
 #endif

@@ -338,7 +338,7 @@ static void on_rej(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *
 	note_text(c->said[2], m->pdata, m->pdata_len);
 	if (!c->rej_frame)
 		report(a, p,
-		       (struct ur_finding){.rule = UR_RULE_CM_REJ, .v = {m->rej.reason}, .s = {ur_an_rej_text(m->rej.reason), c->said[2]}});
+		       (struct ur_finding){.rule = UR_RULE_CM_REJ, .v = {m->rej.reason}, .s = {ur_cm_rej_text(m->rej.reason), c->said[2]}});
 	c->rej_frame = p->frame;
 	c->reason = m->rej.reason;
 }

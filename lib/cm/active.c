@@ -44,6 +44,7 @@ int ur_cm_connect(struct ur_cm_conn *c, const struct ur_cm_req_param *p, ur_time
 	};
 	ur_cm_build_req(c, p, c->mad);
 	ur_cm_enter(c, UR_CM_REQ_SENT);
+	ur_cm_watch_begin(&c->watch, c->cm, &c->addr.dgid, c->service_id, p->path_mtu, now);
 	ur_cm_conn_send_and_wait(c, req_interval(c->info.ack_timeout), c->max_retries, now);
 	return 0;
 }

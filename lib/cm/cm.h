@@ -14,6 +14,7 @@
 #include "base/trace.h"
 #include "base/wheel.h"
 #include "wire/cm_msg.h"
+#include "wire/icmp.h"
 
 /*
  * Packet life time of a path that nothing else is known of, and with it the ack timeout of a REQ: 4.096 us * 2^16 and 2^17, as the Linux
@@ -31,6 +32,30 @@ struct ur_cm_addr {
 	uint8_t tclass, hop_limit;
 	uint32_t flow_label;
 	uint16_t vlan;
+};
+
+/* What became of a request of ours, a REQ or SIDR_REQ, as far as it can be seen from here. */
+enum ur_cm_seen {
+	UR_CM_SEEN_NOTHING,
+	UR_CM_SEEN_PATIENCE,     /* the peer asked for time (MRA), and for no more than that */
+	UR_CM_SEEN_NO_NEIGHBOUR, /* this host knows that the next hop does not answer */
+	UR_CM_SEEN_ICMP,         /* an ICMP error about it came, from `from`, which is zero when that is not known */
+	UR_CM_SEEN_REJ,          /* the peer refused, for `reason` */
+	UR_CM_SEEN_SIDR_STATUS,  /* the peer has no such datagram service: `reason` is its status */
+};
+
+/* A request that has waited for UR_CM_SILENCE, and goes on waiting; or (`over`) has failed. */
+#define UR_CM_SILENCE (5 * UR_NS_PER_S)
+struct ur_cm_trouble {
+	struct ur_gid dgid;
+	uint64_t service_id; /* 0: not known */
+	bool over;
+	ur_time waited;
+	enum ur_cm_seen seen;
+	struct ur_gid from;
+	enum ur_icmp_why why;
+	uint16_t reason;
+	uint8_t mtu, peer_mtu; /* enum ibv_mtu: of the REQ; the largest that the peer accepts, 0 where it does not say */
 };
 
 struct ur_cm_config {
@@ -57,6 +82,8 @@ struct ur_cm_config {
 	 * a connection; *place is the callee's, one for each connection and 0 at first. NULL: nobody will say anything.
 	 */
 	void (*farewell)(void *ctx, uint32_t *place, const struct ur_cm_addr *to, const uint8_t *mad);
+	/* A request of ours is in trouble, for those who want to explain it; what its owner is told is another matter. May be NULL. */
+	void (*trouble)(void *ctx, const struct ur_cm_trouble *t);
 	struct ur_wheel *wheel;
 	struct ur_counters *counters;
 	struct ur_random *random; /* where communication ids come from; outlives ur_cm_create */
@@ -80,11 +107,11 @@ unsigned ur_cm_shutdown(struct ur_cm *cm, bool again, ur_time now);
  */
 void ur_cm_unreachable(struct ur_cm *cm, const struct ur_gid *dst, ur_time now);
 /*
- * An ICMP error, which anybody can send in another's name, says so and quotes a packet from its BTH on (`len` bytes). It counts for the
- * request or lookup alone whose last message to `dst` that is: by its PSN, which cannot be guessed, and as far as the quote reaches by its
- * transaction id. Guesses count at a bounded rate. False when it does not count.
+ * An ICMP error, which anybody can send in another's name, says so and quotes a packet. It counts for the request or lookup alone whose
+ * last message to u->dst that is: by its PSN, which cannot be guessed, and as far as the quote reaches by its transaction id. Guesses count
+ * at a bounded rate. False when it does not count.
  */
-bool ur_cm_icmp_error(struct ur_cm *cm, const struct ur_gid *dst, const uint8_t *quote, unsigned len, ur_time now);
+bool ur_cm_icmp_error(struct ur_cm *cm, const struct ur_undelivered *u, ur_time now);
 
 /*
  * Asks `is` of the peer of each connection that is established, or may be to its peer: what it is, by its address and communication id.
@@ -131,6 +158,18 @@ struct ur_cm_event {
 typedef void (*ur_cm_event_fn)(void *owner, struct ur_cm_conn *conn, const struct ur_cm_event *ev, ur_time now);
 
 /* --- listening --- */
+
+/*
+ * Service ids that stand for a port of one of the RDMA CM's port spaces (annex A11): port space and port number. Their requests have an
+ * RDMA CM header before the private data.
+ */
+static inline bool ur_cm_is_ip_service(uint64_t service_id)
+{
+	enum { PS_IPOIB = 0x0002, PS_TCP = 0x0106, PS_UDP = 0x0111, PS_IB = 0x013f };
+	uint64_t ps = service_id >> 16;
+
+	return ps == PS_TCP || ps == PS_UDP || ps == PS_IB || ps == PS_IPOIB;
+}
 
 /*
  * REQs of one listener that its owner has neither accepted nor refused; one beyond that is dropped, and its sender asks again. However many

@@ -106,6 +106,7 @@ void ur_cm_conn_give_up(struct ur_cm_conn *c, ur_time now)
 		ur_cm_enter_timewait(c, now);
 		ur_cm_conn_deliver(c, &ev, now);
 	} else {
+		ur_cm_watch_failed(&c->watch, now);
 		ur_cm_conn_reset(c);
 		ur_cm_conn_event(c, UR_CM_EV_UNREACHABLE, NULL, now);
 	}

@@ -60,6 +60,8 @@ void ur_cm_enter(struct ur_cm_conn *c, enum ur_cm_state state)
 	if (c->state != state)
 		UR_TRACE(c->cm->trace, CM_STATE, c->local_id, c->remote_id, c->local_qpn, c->info.remote_qpn, c->state, state);
 	c->state = state;
+	if (state != UR_CM_REQ_SENT && state != UR_CM_MRA_REQ_RCVD)
+		ur_cm_watch_end(&c->watch);
 	ur_cm_half_open_note(c);
 	if (cfg->farewell)
 		cfg->farewell(cfg->ctx, &c->farewell_place, &c->addr, farewell(c, mad) ? mad : NULL);

@@ -33,8 +33,10 @@ void ur_cm_unreachable(struct ur_cm *cm, const struct ur_gid *dst, ur_time now)
 	for (struct ur_list *l = cm->conns.next; l != &cm->conns; l = l->next) {
 		struct ur_cm_conn *c = ur_container_of(l, struct ur_cm_conn, link);
 
-		if (waits_for(c, dst))
-			stop_waiting(c, now);
+		if (!waits_for(c, dst))
+			continue;
+		ur_cm_watch_saw(&c->watch, UR_CM_SEEN_NO_NEIGHBOUR);
+		stop_waiting(c, now);
 	}
 	ur_cm_sidr_unreachable(cm, dst, now);
 }
@@ -60,26 +62,27 @@ bool ur_cm_quotes(const uint8_t *quote, unsigned len, uint32_t psn, const uint8_
 	return len < MAD_AT + TID_AT + TID_LEN || !memcmp(quote + MAD_AT + TID_AT, mad + TID_AT, TID_LEN);
 }
 
-static bool ends_request(struct ur_cm *cm, const struct ur_gid *dst, const uint8_t *quote, unsigned len, ur_time now)
+static bool ends_request(struct ur_cm *cm, const struct ur_undelivered *u, ur_time now)
 {
 	for (struct ur_list *l = cm->conns.next; l != &cm->conns; l = l->next) {
 		struct ur_cm_conn *c = ur_container_of(l, struct ur_cm_conn, link);
 
-		if (!waits_for(c, dst) || !ur_cm_quotes(quote, len, c->psn, c->mad))
+		if (!waits_for(c, &u->dst) || !ur_cm_quotes(u->quote, u->len, c->psn, c->mad))
 			continue;
+		ur_cm_watch_saw_icmp(&c->watch, u);
 		stop_waiting(c, now);
 		return true;
 	}
 	return false;
 }
 
-bool ur_cm_icmp_error(struct ur_cm *cm, const struct ur_gid *dst, const uint8_t *quote, unsigned len, ur_time now)
+bool ur_cm_icmp_error(struct ur_cm *cm, const struct ur_undelivered *u, ur_time now)
 {
 	const struct ur_bucket before = cm->wrong_quotes;
 
-	if (!quotes_a_mad(quote, len) || !ur_bucket_take(&cm->wrong_quotes, WRONG_QUOTES, WRONG_QUOTE_NS, now))
+	if (!quotes_a_mad(u->quote, u->len) || !ur_bucket_take(&cm->wrong_quotes, WRONG_QUOTES, WRONG_QUOTE_NS, now))
 		return false;
-	if (!ends_request(cm, dst, quote, len, now) && !ur_cm_sidr_icmp_error(cm, dst, quote, len, now))
+	if (!ends_request(cm, u, now) && !ur_cm_sidr_icmp_error(cm, u, now))
 		return false;
 	cm->wrong_quotes = before; /* it was no guess */
 	return true;

@@ -4,7 +4,7 @@
  * build.c: messages from state; active.c, passive.c: the two sides of connecting; half_open.c: what may never be confirmed; stale.c:
  * forgotten connections; reject.c: REJ and MRA;
  * disconnect.c: DREQ, DREP, TIMEWAIT; farewell.c: what peers hear of a process that is killed; icmp.c: peers
- * that cannot be reached; sidr.c: lookups of datagram services;
+ * that cannot be reached; trouble.c: what was seen of a request that fails; sidr.c: lookups of datagram services;
  * transport.c: services.
  *
  * Two rules keep callbacks harmless. The state is complete before `send` or an event is called, so either may call back into
@@ -113,6 +113,14 @@ struct ur_cm {
 	struct ur_table by_requester; /* lookups of peers: request id, transaction id, address */
 };
 
+/* What is seen of a request of ours, from its first sending to its end. */
+struct ur_cm_watch {
+	struct ur_cm *cm;            /* NULL: nobody wants to know, or it has ended */
+	struct ur_timer silence;
+	ur_time since;
+	struct ur_cm_trouble trouble; /* as far as it is known */
+};
+
 struct ur_cm_conn {
 	struct ur_cm *cm;
 	void *owner;
@@ -143,6 +151,7 @@ struct ur_cm_conn {
 	ur_time established;	  /* when the peer last showed that it knows of it; 0: not yet */
 	uint32_t local_qpn;
 	uint32_t psn; /* of the packet that last carried `mad` */
+	struct ur_cm_watch watch; /* of the REQ, while it waits */
 	uint32_t farewell_place;     /* the owner's of the list of farewells: where this connection's is; 0: it has none */
 	struct ur_cm_conn_info info; /* all but addr */
 	uint8_t mad[UR_MAD_LEN];     /* the message that is sent again: REQ, REP, RTU, DREQ */
@@ -184,18 +193,6 @@ bool ur_cm_listener_unanswered(struct ur_cm *cm, uint64_t service_id, const stru
  */
 bool ur_cm_listener_pdata(const struct ur_cm_listener *l, uint64_t service_id, const struct ur_cm_msg *m, struct ur_cm_pdata *out);
 int ur_cm_listener_new(struct ur_cm *cm, uint64_t service_id, const struct ur_gid *gid, void *owner, struct ur_cm_listener **out);
-
-/*
- * Service ids that stand for a port of one of the RDMA CM's port spaces (annex A11): port space and port number. Their requests have an
- * RDMA CM header before the private data.
- */
-static inline bool ur_cm_is_ip_service(uint64_t service_id)
-{
-	enum { PS_IPOIB = 0x0002, PS_TCP = 0x0106, PS_UDP = 0x0111, PS_IB = 0x013f };
-	uint64_t ps = service_id >> 16;
-
-	return ps == PS_TCP || ps == PS_UDP || ps == PS_IB || ps == PS_IPOIB;
-}
 
 /* conn.c */
 /* A communication or request id that has not been given away lately; in use it may be still. */
@@ -266,6 +263,18 @@ void ur_cm_build_sidr_req(uint32_t request_id, const struct ur_cm_sidr_req_param
 void ur_cm_build_sidr_rep(uint32_t request_id, uint64_t tid, uint64_t service_id, const struct ur_cm_sidr_rep_param *p, uint8_t *mad);
 void ur_cm_build_apr(const struct ur_cm_msg *lap, uint8_t status, uint8_t *mad);
 
+/* trouble.c. Begins when the request is sent first; `mtu` is that of a REQ, or 0. */
+void ur_cm_watch_begin(struct ur_cm_watch *w, struct ur_cm *cm, const struct ur_gid *dst, uint64_t service_id, uint8_t mtu, ur_time now);
+/* What was seen last is what is told in the end. */
+void ur_cm_watch_saw(struct ur_cm_watch *w, enum ur_cm_seen what);
+void ur_cm_watch_saw_icmp(struct ur_cm_watch *w, const struct ur_undelivered *u);
+/* The request has failed, by what was seen. Where it has ended in another way ur_cm_watch_end is enough; once is as good as twice. */
+void ur_cm_watch_failed(struct ur_cm_watch *w, ur_time now);
+/* As ur_cm_watch_failed, by a REJ (reason, additional information) or a SIDR_REP (status). */
+void ur_cm_watch_refused(struct ur_cm_watch *w, const struct ur_cm_rej *rej, ur_time now);
+void ur_cm_watch_unserved(struct ur_cm_watch *w, uint8_t status, ur_time now);
+void ur_cm_watch_end(struct ur_cm_watch *w);
+
 /* active.c */
 void ur_cm_rx_rep(struct ur_cm *cm, const struct ur_cm_addr *from, const struct ur_cm_msg *m, ur_time now);
 /* transport.c: which service a REQ asks for. */
@@ -314,7 +323,7 @@ void ur_cm_sidr_orphan(struct ur_cm_listener *l);
 void ur_cm_sidr_unreachable(struct ur_cm *cm, const struct ur_gid *dst, ur_time now);
 /* icmp.c: is the quoted MAD, of which there is at least the BTH, the one with this PSN that carried this message? */
 bool ur_cm_quotes(const uint8_t *quote, unsigned len, uint32_t psn, const uint8_t mad[UR_MAD_LEN]);
-bool ur_cm_sidr_icmp_error(struct ur_cm *cm, const struct ur_gid *dst, const uint8_t *quote, unsigned len, ur_time now);
+bool ur_cm_sidr_icmp_error(struct ur_cm *cm, const struct ur_undelivered *u, ur_time now);
 void ur_cm_sidr_shutdown(struct ur_cm *cm, ur_time now);
 void ur_cm_sidr_fini(struct ur_cm *cm);
 /* cm.c: the connection a message is for, by both communication ids and the sender's address; NULL after counting the drop. */

@@ -123,6 +123,7 @@ void ur_cm_rx_rej(struct ur_cm *cm, const struct ur_cm_addr *from, const struct 
 	ev.ari = m->rej.ari;
 	ev.ari_len = m->rej.ari_len;
 	ur_cm_conn_hold(c);
+	ur_cm_watch_refused(&c->watch, &m->rej, now);
 	if (effect == REJ_ENDS && m->rej.reason != UR_CM_REJ_STALE_CONN)
 		ur_cm_conn_reset(c);
 	else
@@ -150,6 +151,7 @@ static void be_patient(struct ur_cm_conn *c, enum ur_cm_state next, uint8_t serv
 	if (c->state == next && c->timer.when >= until)
 		return;
 	c->heard |= next == UR_CM_MRA_REP_RCVD;
+	ur_cm_watch_saw(&c->watch, UR_CM_SEEN_PATIENCE);
 	ur_cm_enter(c, next);
 	c->due = 0;
 	ur_timer_arm(c->cm->cfg.wheel, &c->timer, until);

@@ -30,7 +30,8 @@ struct ur_cm_sidr {
 	struct ur_cm_addr addr;
 	uint64_t tid, service_id; /* of a peer's */
 	uint32_t request_id;
-	uint32_t psn; /* of the packet that last carried `mad` */
+	uint32_t psn;             /* of the packet that last carried `mad` */
+	struct ur_cm_watch watch; /* ASKED */
 	enum sidr_state state;
 	bool ours;
 	bool orphan; /* freed when its answer is forgotten */
@@ -68,6 +69,7 @@ static void free_sidr(struct ur_cm_sidr *s)
 	struct ur_cm *cm = s->cm;
 
 	ur_timer_cancel(cm->cfg.wheel, &s->timer);
+	ur_cm_watch_end(&s->watch);
 	ur_table_del(s->ours ? &cm->by_request : &cm->by_requester, &s->node);
 	leave_listener(s);
 	ur_list_del(&s->link);
@@ -94,6 +96,7 @@ static void forget_answer(struct ur_cm_sidr *s)
 static void stop_asking(struct ur_cm_sidr *s)
 {
 	ur_timer_cancel(s->cm->cfg.wheel, &s->timer);
+	ur_cm_watch_end(&s->watch);
 	s->state = DONE;
 }
 
@@ -117,6 +120,7 @@ static void timer(struct ur_timer *t, ur_time now)
 		ur_cm_count(s->cm, UR_C_CM_RETRIES);
 		s->psn = ur_cm_send(s->cm, &s->addr, s->mad);
 	} else {
+		ur_cm_watch_failed(&s->watch, now);
 		stop_asking(s);
 		deliver(s, &ev, now);
 	}
@@ -138,18 +142,21 @@ void ur_cm_sidr_unreachable(struct ur_cm *cm, const struct ur_gid *dst, ur_time 
 	for (struct ur_list *l = cm->sidrs.next; l != &cm->sidrs; l = l->next) {
 		struct ur_cm_sidr *s = ur_container_of(l, struct ur_cm_sidr, link);
 
-		if (waits_for(s, dst))
-			stop_waiting(s, now);
+		if (!waits_for(s, dst))
+			continue;
+		ur_cm_watch_saw(&s->watch, UR_CM_SEEN_NO_NEIGHBOUR);
+		stop_waiting(s, now);
 	}
 }
 
-bool ur_cm_sidr_icmp_error(struct ur_cm *cm, const struct ur_gid *dst, const uint8_t *quote, unsigned len, ur_time now)
+bool ur_cm_sidr_icmp_error(struct ur_cm *cm, const struct ur_undelivered *u, ur_time now)
 {
 	for (struct ur_list *l = cm->sidrs.next; l != &cm->sidrs; l = l->next) {
 		struct ur_cm_sidr *s = ur_container_of(l, struct ur_cm_sidr, link);
 
-		if (!waits_for(s, dst) || !ur_cm_quotes(quote, len, s->psn, s->mad))
+		if (!waits_for(s, &u->dst) || !ur_cm_quotes(u->quote, u->len, s->psn, s->mad))
 			continue;
+		ur_cm_watch_saw_icmp(&s->watch, u);
 		stop_waiting(s, now);
 		return true;
 	}
@@ -253,6 +260,7 @@ int ur_cm_sidr_query(struct ur_cm_sidr *s, const struct ur_cm_sidr_req_param *p,
 	ur_cm_build_sidr_req(s->request_id, p, s->mad);
 	s->retries_left = UR_CM_RETRIES;
 	s->state = ASKED;
+	ur_cm_watch_begin(&s->watch, cm, &s->addr.dgid, p->service_id, 0, now);
 	ur_timer_arm(cm->cfg.wheel, &s->timer, now + INTERVAL);
 	s->psn = ur_cm_send(cm, &s->addr, s->mad);
 	return 0;
@@ -275,6 +283,8 @@ void ur_cm_rx_sidr_rep(struct ur_cm *cm, const struct ur_cm_addr *from, const st
 		ur_cm_count(cm, UR_C_CM_DUPLICATE);
 		return;
 	}
+	if (m->sidr_rep.status != UR_CM_SIDR_OK)
+		ur_cm_watch_unserved(&s->watch, m->sidr_rep.status, now);
 	stop_asking(s);
 	deliver(s, &ev, now);
 }

@@ -271,3 +271,10 @@ const char *ur_config_source(const struct ur_config_knob *k)
 {
 	return source_names[sources[k - ur_config_knobs]];
 }
+
+bool ur_config_chosen(const char *name)
+{
+	const struct ur_config_knob *k = find_knob(name);
+
+	return k && sources[k - ur_config_knobs] != FROM_DEFAULT;
+}

@@ -64,5 +64,7 @@ int ur_config_set(const char *name, const char *value, char *err, size_t errlen)
 /* The value of a knob as text, and where it came from: "default", "file", "environment" or "program". */
 const char *ur_config_text(const struct ur_config *c, const struct ur_config_knob *k, char *buf, size_t len);
 const char *ur_config_source(const struct ur_config_knob *k);
+/* Somebody gave this setting its value: it is not the default. */
+bool ur_config_chosen(const char *name);
 
 #endif

@@ -95,6 +95,7 @@ static int engine_create(struct ur_engine **out)
 		ur_engine_set_error("%s", e->wake_fd < 0 ? "no file descriptors are left: raise the limit with ulimit -n" : err);
 	else
 		r = ur_engine_nic_open(e);
+	e->log_chosen = ur_config_chosen("log");
 	if (r) {
 		engine_free(e);
 		return r;

@@ -77,6 +77,8 @@ bool ur_engine_map(struct ur_engine *e, void *addr, size_t len, struct ur_dma *d
 void ur_engine_unmap(struct ur_engine *e, void *addr, size_t len, const struct ur_dma *dma);
 /* For a group that the program joins or sends to: says once on stderr when its datagrams do not leave the host. Under the lock. */
 void ur_engine_check_group(struct ur_engine *e, const struct ur_gid *group);
+/* For a request of the connection manager that fails: explains it on stderr where a human reads (engine/trouble.h). Under the lock. */
+void ur_engine_trouble(struct ur_engine *e, const struct ur_cm_trouble *t);
 /* Gives the NIC a chance to finish frames that refer to user memory; for retrying ur_mr_dereg. */
 void ur_engine_reclaim(struct ur_engine *e);
 

@@ -99,6 +99,11 @@ static void narrow(void *ctx, const struct ur_gid *dst, uint32_t path_mtu, uint1
 			peer, path_mtu, dev, peer);
 }
 
+static void trouble(void *ctx, const struct ur_cm_trouble *t)
+{
+	ur_engine_trouble(ctx, t);
+}
+
 static void put_last_ack(void *ctx, const struct ur_last_ack *ack, ur_time now)
 {
 	struct ur_engine *e = ctx;
@@ -146,6 +151,7 @@ static int create_nic(struct ur_engine *e)
 				   .other_answers = other_answers,
 				   .orphaned = orphaned,
 				   .narrow = narrow,
+				   .trouble = trouble,
 				   .cc = strcmp(e->cfg.congestion, "off") != 0,
 				   .follow = follow_when(e->cfg.congestion),
 				   .packets = !e->cfg.one_copy,

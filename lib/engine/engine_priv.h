@@ -12,6 +12,7 @@
 #include "engine/poller.h"
 #include "engine/reply.h"
 #include "engine/tracer.h"
+#include "engine/trouble.h"
 #include "fault/inject.h"
 #include "host/device.h"
 #include "observe/publish.h"
@@ -64,6 +65,8 @@ struct ur_engine {
 	int monitor_fd, silence_fd; /* shared mode; -1 otherwise */
 	const struct ur_port_kind *kind; /* of the port, once it is open */
 	bool warned_of_scope;            /* under the lock */
+	bool log_chosen;                 /* UROCE_LOG says how much, whatever stderr is */
+	struct ur_troubles troubles;     /* under the lock */
 	bool port_error;            /* the port's descriptor reports an error that stays: the progress thread naps instead */
 
 	pthread_mutex_t start_lock;

@@ -161,10 +161,17 @@ static void rx_echo(struct ur_net *net, const struct ur_pkt *in)
 /* About a packet that came from the address which the error came to. */
 static void rx_error(struct ur_net *net, const struct ur_pkt *p, const struct ur_icmp *m)
 {
+	const struct ur_undelivered u = {.dst = m->quote.dst,
+					 .from = p->src,
+					 .why = ur_icmp_why(p->kind == UR_PKT_ICMP4, m->code),
+					 .hop_mtu = m->hop_mtu,
+					 .quote = p->data + m->quote.bth_off,
+					 .len = m->quote.len};
+
 	if (!our_addr(net, &p->dst, p) || !ur_gid_eq(&m->quote.src, &p->dst) || !net->cfg.undelivered)
 		ur_net_count(net, UR_C_RX_OTHER_HOST);
 	else
-		net->cfg.undelivered(net->cfg.ctx, &m->quote.dst, m->hop_mtu, p->data + m->quote.bth_off, m->quote.len);
+		net->cfg.undelivered(net->cfg.ctx, &u);
 }
 
 static void rx_icmp(struct ur_net *net, const struct ur_pkt *p, ur_time now)

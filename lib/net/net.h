@@ -19,6 +19,8 @@ struct ur_net;
 
 #define UR_NET_GIDS 128 /* size of the GID table */
 
+struct ur_undelivered;
+
 struct ur_net_config {
 	void *ctx;
 	unsigned (*alloc)(void *ctx, struct ur_pkt **pkts, unsigned n);
@@ -32,7 +34,7 @@ struct ur_net_config {
 	bool owned;
 	uint64_t seed; /* of random delays */
 	/* Somebody says that a packet of ours did not reach `dst`: as in struct ur_port. May be NULL. */
-	void (*undelivered)(void *ctx, const struct ur_gid *dst, uint16_t hop_mtu, const uint8_t *quote, unsigned len);
+	void (*undelivered)(void *ctx, const struct ur_undelivered *u);
 	/* A copy of a frame that we sent, for the other processes of this device, which it concerns as well. May be NULL. */
 	void (*tell)(void *ctx, const struct ur_pkt *p);
 };

@@ -128,6 +128,7 @@ static int nic_create_layers(struct ur_nic *nic)
 				  .other_answers = ur_nic_other_answers,
 				  .orphaned = ur_nic_orphaned,
 				  .in_use = nic_qp_in_use,
+				  .trouble = nic->cfg.trouble ? ur_nic_trouble : NULL,
 				  .farewell = nic->cfg.farewell || nic->cfg.alive ? ur_nic_farewell : NULL,
 				  .wheel = nic->wheel,
 				  .counters = &nic->counters,
@@ -213,9 +214,9 @@ void ur_nic_leave_siblings(struct ur_nic *nic)
 	ur_tp_hide_tokens(nic->tp);
 }
 
-static void port_undelivered(struct ur_port *port, const struct ur_gid *dst, uint16_t hop_mtu, const uint8_t *quote, unsigned len)
+static void port_undelivered(struct ur_port *port, const struct ur_undelivered *u)
 {
-	ur_nic_undelivered(port->owner, dst, hop_mtu, quote, len);
+	ur_nic_undelivered(port->owner, u);
 }
 
 /* A capture wants to know when packets came. */

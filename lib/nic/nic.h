@@ -87,6 +87,8 @@ struct ur_nic_config {
 	 * and then. May be NULL.
 	 */
 	void (*narrow)(void *ctx, const struct ur_gid *dst, uint32_t path_mtu, uint16_t hop_mtu);
+	/* As ur_cm_config.trouble. */
+	void (*trouble)(void *ctx, const struct ur_cm_trouble *t);
 };
 
 struct ur_nic {

@@ -2,6 +2,7 @@
 /* What ICMP errors say of packets of ours, and whom that concerns; and hops of which none tells. */
 #include "nic/nic_priv.h"
 #include "wire/hdr.h"
+#include "wire/icmp.h"
 
 #define REPORTS 4 /* at once, and then one in this time: */
 #define REPORT_NS (10 * UR_NS_PER_S)
@@ -26,15 +27,15 @@ static bool is_too_long(struct ur_nic *nic, const struct ur_gid *dst, uint16_t h
 	return true;
 }
 
-void ur_nic_undelivered(void *ctx, const struct ur_gid *dst, uint16_t hop_mtu, const uint8_t *quote, unsigned len)
+void ur_nic_undelivered(void *ctx, const struct ur_undelivered *u)
 {
 	struct ur_nic *nic = ctx;
 	bool ours = false;
 
-	if (len >= UR_BTH_LEN && hop_mtu)
-		ours = is_too_long(nic, dst, hop_mtu, quote);
-	else if (len >= UR_BTH_LEN)
-		ours = ur_cm_icmp_error(nic->cm, dst, quote, len, nic->now) || ur_tp_unreachable(nic->tp, dst, quote, nic->now);
+	if (u->len >= UR_BTH_LEN && u->hop_mtu)
+		ours = is_too_long(nic, &u->dst, u->hop_mtu, u->quote);
+	else if (u->len >= UR_BTH_LEN)
+		ours = ur_cm_icmp_error(nic->cm, u, nic->now) || ur_tp_unreachable(nic->tp, &u->dst, u->quote, nic->now);
 	if (!ours)
 		ur_count(&nic->counters, UR_C_DROP_ICMP_QUOTE);
 }

@@ -21,6 +21,13 @@ bool ur_nic_orphaned(void *ctx, uint8_t slot)
 	return nic->cfg.orphaned && nic->cfg.orphaned(nic->cfg.ctx, slot);
 }
 
+void ur_nic_trouble(void *ctx, const struct ur_cm_trouble *t)
+{
+	struct ur_nic *nic = ctx;
+
+	nic->cfg.trouble(nic->cfg.ctx, t);
+}
+
 /* --- ends --- */
 
 /* A process of this host tells nobody that it was killed: the wire would not return it. The kernel knows. */

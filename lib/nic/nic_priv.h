@@ -35,7 +35,7 @@ bool ur_nic_hand_on_view(struct ur_nic *nic, const struct ur_pkt *view);
 unsigned ur_nic_rx(struct ur_nic *nic, struct ur_queue *q);
 
 /* nic_icmp.c: as ur_net_config.undelivered. */
-void ur_nic_undelivered(void *ctx, const struct ur_gid *dst, uint16_t hop_mtu, const uint8_t *quote, unsigned len);
+void ur_nic_undelivered(void *ctx, const struct ur_undelivered *u);
 /* As ur_tp_config.only_short. */
 void ur_nic_only_short(void *ctx, const struct ur_gid *dst, uint32_t path_mtu);
 
@@ -45,6 +45,7 @@ void ur_nic_send_mad(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[U
 void ur_nic_rx_mad(struct ur_nic *nic, struct ur_pkt *p);
 bool ur_nic_other_answers(void *ctx, uint64_t service_id, const struct ur_gid *dst);
 bool ur_nic_orphaned(void *ctx, uint8_t slot);
+void ur_nic_trouble(void *ctx, const struct ur_cm_trouble *t);
 void ur_nic_farewell(void *ctx, uint32_t *place, const struct ur_cm_addr *to, const uint8_t *mad);
 
 /* The UDP source port of packets with that flow label, or between these QPs: a socket of the kernel's has one for all. */

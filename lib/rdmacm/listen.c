@@ -12,10 +12,10 @@
 
 /* --- requests --- */
 
-/* Both ends send packets of the REQ's path MTU, and a REP has no field to ask for less. */
-static bool mtu_fits(const struct ur_id *l, const struct ur_gid *peer, uint8_t path_mtu)
+/* Both ends send packets of the REQ's path MTU, and a REP has no field to ask for less than it says. */
+static uint8_t largest_mtu(const struct ur_id *l, const struct ur_gid *peer)
 {
-	return path_mtu <= ur_max_path_mtu(ur_nic_path_mtu(l->nic, peer));
+	return ur_max_path_mtu(ur_nic_path_mtu(l->nic, peer));
 }
 
 static enum ibv_qp_type type_of(const struct ur_cm_conn *conn)
@@ -65,7 +65,7 @@ static bool request_fits(struct ur_id *l, const struct ur_cm_conn *conn, const s
 		*reason = UR_CM_REJ_INVALID_TRANSPORT_TYPE;
 	else if (!ur_id_wants(l, ev->pdata.has_hdr ? &ev->pdata.hdr : NULL, &ev->addr->dgid))
 		*reason = UR_CM_REJ_INVALID_SERVICE_ID;
-	else if (!mtu_fits(l, &ev->addr->dgid, ev->msg->req.path_mtu))
+	else if (ev->msg->req.path_mtu > largest_mtu(l, &ev->addr->dgid))
 		*reason = UR_CM_REJ_INVALID_MTU;
 	return !*reason;
 }
@@ -139,6 +139,15 @@ bool ur_id_backlog_full(struct ur_id *l)
 	return full;
 }
 
+/* Refuses it; what would have been accepted goes with the refusal, for whoever explains it. */
+static void refuse(const struct ur_id *l, struct ur_cm_conn *conn, const struct ur_gid *peer, uint16_t reason, ur_time now)
+{
+	const uint8_t mtu = largest_mtu(l, peer);
+
+	ur_cm_reject(conn, reason, &mtu, reason == UR_CM_REJ_INVALID_MTU ? sizeof(mtu) : 0, NULL, 0, now);
+	ur_cm_conn_destroy(conn, now);
+}
+
 static void on_request(void *owner, struct ur_cm_conn *conn, const struct ur_cm_event *ev, ur_time now)
 {
 	struct ur_id *l = owner, *u = NULL;
@@ -156,8 +165,7 @@ static void on_request(void *owner, struct ur_cm_conn *conn, const struct ur_cm_
 	}
 	if (!e) {
 		free(u);
-		ur_cm_reject(conn, reason, NULL, 0, NULL, 0, now);
-		ur_cm_conn_destroy(conn, now);
+		refuse(l, conn, &ev->addr->dgid, reason, now);
 		return;
 	}
 	u->conn = conn;

@@ -77,6 +77,9 @@ static void forget_source(struct ur_id *u)
 
 static void give_up(struct ur_id *u, int err)
 {
+	const struct ur_cm_trouble t = {.dgid = u->dgid, .service_id = u->dst_service, .over = true, .seen = UR_CM_SEEN_NO_NEIGHBOUR};
+
+	ur_engine_trouble(u->engine, &t);
 	ur_id_resolve_cancel(u);
 	u->state = UR_ID_BOUND;
 	forget_source(u);

@@ -373,3 +373,46 @@ void ur_rdma_cm_hdr_put(uint8_t p[UR_RDMA_CM_HDR_LEN], const struct ur_rdma_cm_h
 	put_addr(p + 4, h->ip_version == 4, &h->src);
 	put_addr(p + 20, h->ip_version == 4, &h->dst);
 }
+
+const char *ur_cm_rej_text(uint16_t reason)
+{
+	static const char *const texts[] = {
+		[1] = "no QP is available",
+		[2] = "no end-to-end context is available",
+		[3] = "no resources are available",
+		[4] = "it waited too long for the next message",
+		[5] = "the request is unsupported",
+		[6] = "the communication id is not valid",
+		[7] = "the communication instance is not valid",
+		[8] = "nobody listens there",
+		[9] = "the transport type is not valid",
+		[10] = "it still has a connection with this QP: a stale connection",
+		[11] = "the reliable datagram channel does not exist",
+		[12] = "the GID is not valid",
+		[13] = "the LID is not valid",
+		[14] = "the service level is not valid",
+		[15] = "the traffic class is not valid",
+		[16] = "the hop limit is not valid",
+		[17] = "the packet rate is not valid",
+		[18] = "the GID of the alternate path is not valid",
+		[19] = "the LID of the alternate path is not valid",
+		[20] = "the service level of the alternate path is not valid",
+		[21] = "the traffic class of the alternate path is not valid",
+		[22] = "the hop limit of the alternate path is not valid",
+		[23] = "the packet rate of the alternate path is not valid",
+		[24] = "it redirects to another port and connection manager",
+		[25] = "it redirects to another port",
+		[26] = "the path MTU is not valid",
+		[27] = "it does not have the resources for this number of READs",
+		[28] = "the program rejects it",
+		[29] = "the RNR retry count is not valid",
+		[30] = "the communication id is in use",
+		[31] = "the class version is not valid",
+		[32] = "the flow label is not valid",
+		[33] = "the flow label of the alternate path is not valid",
+		[34] = "for a reason that the specification reserves",
+		[35] = "an option of the vendor is not supported",
+	};
+
+	return reason < ur_array_size(texts) && texts[reason] ? texts[reason] : "for a reason without a name";
+}

@@ -200,6 +200,8 @@ bool ur_cm_msg_build(uint8_t mad[UR_MAD_LEN], const struct ur_cm_msg *m);
 /* "REQ"; NULL for an unknown attribute. */
 const char *ur_cm_attr_name(unsigned attr_id);
 unsigned ur_cm_pdata_max(enum ur_cm_attr attr);
+/* What the reason of a REJ means, in the words of whoever sends it. */
+const char *ur_cm_rej_text(uint16_t reason);
 
 /* The RDMA CM header: 36 bytes at the start of a REQ's or SIDR_REQ's private data. */
 #define UR_RDMA_CM_HDR_LEN 36

@@ -168,6 +168,28 @@ uint16_t ur_icmp_hop_mtu(bool v4, uint32_t told)
 	return told < (v4 ? LEAST4 : LEAST6) ? 0 : (uint16_t)ur_min_u32(told, UINT16_MAX);
 }
 
+enum ur_icmp_why ur_icmp_why(bool v4, uint8_t code)
+{
+	/* RFC 792 and RFC 1812, 5.2.7.1; RFC 4443, 3.1. */
+	enum {
+		PORT4 = 3,
+		NET_PROHIBITED4 = 9,
+		HOST_PROHIBITED4 = 10,
+		PROHIBITED4 = 13,
+		PROHIBITED6 = 1,
+		PORT6 = 4,
+		POLICY6 = 5,
+		REJECT6 = 6
+	};
+
+	if (code == (v4 ? PORT4 : PORT6))
+		return UR_ICMP_NO_PORT;
+	if (v4 ? code == NET_PROHIBITED4 || code == HOST_PROHIBITED4 || code == PROHIBITED4
+	       : code == PROHIBITED6 || code == POLICY6 || code == REJECT6)
+		return UR_ICMP_PROHIBITED;
+	return UR_ICMP_NO_WAY;
+}
+
 /* Errors quote as much as they like. What is not a RoCEv2 packet stays UR_ICMP_OTHER. */
 static void parse_error(const struct ur_pkt *p, struct ur_icmp *m)
 {

@@ -34,6 +34,23 @@ struct ur_nd {
 	bool router, solicited, override; /* NA only */
 };
 
+/* Why packets do not arrive, in the words of "destination unreachable". */
+enum ur_icmp_why {
+	UR_ICMP_NO_WAY,     /* no route, or no such host */
+	UR_ICMP_NO_PORT,    /* nobody has the UDP port */
+	UR_ICMP_PROHIBITED, /* a filter */
+};
+
+/* The error that says a packet did not reach `dst`, which anybody can send in another's name. */
+struct ur_undelivered {
+	struct ur_gid dst;
+	struct ur_gid from;   /* who says so; zero: not known */
+	enum ur_icmp_why why; /* where hop_mtu is 0 */
+	uint16_t hop_mtu;     /* it was too long for a hop, which carries this number of IP bytes; 0: nothing gets there at present */
+	const uint8_t *quote; /* the packet's first bytes from the BTH on, perhaps none */
+	unsigned len;
+};
+
 struct ur_icmp {
 	enum ur_icmp_kind kind;
 	uint8_t type, code;
@@ -52,6 +69,8 @@ struct ur_icmp {
 bool ur_icmp_parse(const struct ur_pkt *p, struct ur_icmp *m);
 /* IP bytes that a hop carries which says `told` (RFC 1191, 4; RFC 4443, 3.2); 0: no hop may say that (RFC 791, RFC 8201, 4). */
 uint16_t ur_icmp_hop_mtu(bool v4, uint32_t told);
+/* By the code of an error of that type. */
+enum ur_icmp_why ur_icmp_why(bool v4, uint8_t code);
 /*
  * Of the message that payload_off and payload_len enclose, with the pseudo header of RFC 8200 in IPv6: 0 when its checksum field holds the
  * right value; that value when it holds zero. IGMP's is the same.

@@ -112,8 +112,8 @@ static void rej__all_reasons(void)
 {
 	for (uint16_t i = 1; i <= 35; i++)
 		for (uint16_t k = 0; k < i; k++)
-			CU_ASSERT_STRING_NOT_EQUAL(ur_an_rej_text(i), ur_an_rej_text(k));
-	CU_ASSERT_STRING_EQUAL(ur_an_rej_text(36), ur_an_rej_text(0));
+			CU_ASSERT_STRING_NOT_EQUAL(ur_cm_rej_text(i), ur_cm_rej_text(k));
+	CU_ASSERT_STRING_EQUAL(ur_cm_rej_text(36), ur_cm_rej_text(0));
 }
 
 /* The REP grants one atomic at a time where the recording has several. */

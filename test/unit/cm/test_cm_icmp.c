@@ -46,7 +46,7 @@ static bool icmp(struct hx *h, unsigned attr, unsigned len, enum forgery what)
 	ur_bth_put(quote, &b);
 	quote[MAD_AT + 15] ^= what == OTHER_TID;
 	dst.raw[15] ^= what == OTHER_PEER ? 4 : 0;
-	return ur_cm_icmp_error(h->side[0].cm, &dst, quote, len, h->now);
+	return ur_cm_icmp_error(h->side[0].cm, &(struct ur_undelivered){.dst = dst, .quote = quote, .len = len}, h->now);
 }
 
 static const struct {

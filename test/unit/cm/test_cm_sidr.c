@@ -135,7 +135,10 @@ static void sidr__icmp_error(void)
 	for (unsigned genuine = 0; genuine < 2; genuine++) {
 		b.psn = (h.side[0].psn[UR_CM_SIDR_REQ - UR_CM_REQ] + !genuine) & 0xffffff;
 		ur_bth_put(quote, &b);
-		CU_ASSERT_EQUAL(ur_cm_icmp_error(h.side[0].cm, &h.side[1].gid, quote, sizeof(quote), h.now), genuine);
+		CU_ASSERT_EQUAL(ur_cm_icmp_error(h.side[0].cm,
+						 &(struct ur_undelivered){.dst = h.side[1].gid, .quote = quote, .len = sizeof(quote)},
+						 h.now),
+				genuine);
 		hx_run(&h, h.now + HX_MS);
 		CU_ASSERT_EQUAL(c.got[UR_CM_SIDR_EV_UNREACHABLE], genuine);
 	}

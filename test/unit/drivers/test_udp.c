@@ -2,6 +2,7 @@
 /* The port over UDP sockets, on the loopback interface of a network namespace of the test's own. */
 #include "host/clock.h"
 #include "udp_util.h"
+#include "wire/icmp.h"
 
 void ur_suite_udp(void);
 
@@ -344,13 +345,12 @@ static void port__alone(void)
 static struct ur_gid told;
 static uint8_t told_quote[UR_BTH_LEN];
 static unsigned told_len;
-static void tell(struct ur_port *p, const struct ur_gid *dst, uint16_t hop_mtu, const uint8_t *quote, unsigned len)
+static void tell(struct ur_port *p, const struct ur_undelivered *u)
 {
 	(void)p;
-	(void)hop_mtu;
-	told = *dst;
-	told_len = len;
-	memcpy(told_quote, quote, len);
+	told = u->dst;
+	told_len = u->len;
+	memcpy(told_quote, u->quote, u->len);
 }
 
 /* The owner is told of an ICMP error, and the descriptor can be slept on again. Here the kernel's own: too long for the path. */

@@ -4,6 +4,7 @@
 
 #include "drivers/os/netlink.h"
 #include "udp_util.h"
+#include "wire/icmp.h"
 
 void ur_suite_udp_icmp(void);
 
@@ -171,19 +172,16 @@ static void unreachable__fails_no_send(void)
 }
 
 static struct {
-	struct ur_gid dst;
-	uint16_t hop_mtu;
-	unsigned len, times;
+	struct ur_undelivered u;
+	unsigned times;
 	uint8_t quote[12];
 } told;
-static void tell(struct ur_port *p, const struct ur_gid *dst, uint16_t hop_mtu, const uint8_t *quote, unsigned len)
+static void tell(struct ur_port *p, const struct ur_undelivered *u)
 {
 	(void)p;
-	told.dst = *dst;
-	told.hop_mtu = hop_mtu;
-	told.len = len;
+	told.u = *u;
 	told.times++;
-	memcpy(told.quote, quote, len);
+	memcpy(told.quote, u->quote, u->len);
 }
 
 /* The owner judges what the packet quotes; a length that no hop has is nothing to judge. */
@@ -196,9 +194,20 @@ static void told__what_is_quoted(void)
 		uint32_t value;
 		uint16_t hop_mtu;
 		bool told;
-	} cases[] = {{true, 3, 4, 1400, 1400, true}, {true, 3, 4, 0, 576, true}, {true, 3, 4, 67, 0, false},
-		     {true, 3, 3, 0, 0, true},       {true, 11, 0, 0, 0, false}, {false, 2, 0, 1400, 1400, true},
-		     {false, 2, 0, 1279, 0, false},  {false, 1, 4, 0, 0, true},  {false, 3, 0, 0, 0, false}};
+		enum ur_icmp_why why;
+	} cases[] = {{true, 3, 4, 1400, 1400, true, 0},
+		     {true, 3, 4, 0, 576, true, 0},
+		     {true, 3, 4, 67, 0, false, 0},
+		     {true, 3, 3, 0, 0, true, UR_ICMP_NO_PORT},
+		     {true, 3, 1, 0, 0, true, UR_ICMP_NO_WAY},
+		     {true, 3, 13, 0, 0, true, UR_ICMP_PROHIBITED},
+		     {true, 11, 0, 0, 0, false, 0},
+		     {false, 2, 0, 1400, 1400, true, 0},
+		     {false, 2, 0, 1279, 0, false, 0},
+		     {false, 1, 4, 0, 0, true, UR_ICMP_NO_PORT},
+		     {false, 1, 3, 0, 0, true, UR_ICMP_NO_WAY},
+		     {false, 1, 1, 0, 0, true, UR_ICMP_PROHIBITED},
+		     {false, 3, 0, 0, 0, false, 0}};
 
 	port->undelivered = tell;
 	for (unsigned i = 0; i < ur_array_size(cases); i++) {
@@ -210,9 +219,10 @@ static void told__what_is_quoted(void)
 		CU_ASSERT_EQUAL(told.times, cases[i].told);
 		if (!told.times)
 			continue;
-		CU_ASSERT_EQUAL(told.hop_mtu, cases[i].hop_mtu);
-		CU_ASSERT_TRUE(ur_gid_eq(&told.dst, &here));
-		CU_ASSERT_EQUAL(told.len, sizeof(quote));
+		CU_ASSERT_EQUAL(told.u.hop_mtu, cases[i].hop_mtu);
+		CU_ASSERT_TRUE(told.u.hop_mtu || told.u.why == cases[i].why);
+		CU_ASSERT_TRUE(ur_gid_eq(&told.u.dst, &here) && ur_gid_eq(&told.u.from, &here));
+		CU_ASSERT_EQUAL(told.u.len, sizeof(quote));
 		CU_ASSERT_EQUAL(memcmp(told.quote, quote, sizeof(quote)), 0);
 	}
 }

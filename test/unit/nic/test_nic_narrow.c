@@ -34,7 +34,7 @@ static void say(uint32_t psn, uint16_t hop_mtu, unsigned len)
 
 	ur_bth_put(quote, &bth);
 	nics_run(&h, UR_NS_PER_MS);
-	port->undelivered(port, &peer, hop_mtu, quote, len);
+	port->undelivered(port, &(struct ur_undelivered){.dst = peer, .hop_mtu = hop_mtu, .quote = quote, .len = len});
 }
 
 static uint64_t count(enum ur_counter c)
