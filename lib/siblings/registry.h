@@ -65,8 +65,8 @@ bool ur_registry_alive(const struct ur_registry *r, uint8_t slot);
 
 /*
  * Binds *port of a port space at an address or a wildcard (wire/gid_set.h), with *port 0 a free ephemeral one. When a live process of this
- * user has it at an overlapping address and not both say reuse, EADDRINUSE, or as Linux has it EADDRNOTAVAIL if either is a wildcard;
- * ENOSPC when the table is full. Of two that bind at the same moment the one with the lower slot wins.
+ * user has it at an overlapping address and not both say reuse, EADDRINUSE; EADDRNOTAVAIL when no ephemeral one is free; ENOSPC when the
+ * table is full. Of two that bind at the same moment the one with the lower slot wins.
  */
 int ur_registry_bind(struct ur_registry *r, uint16_t port_space, const struct ur_gid *gid, bool reuse, uint16_t *port);
 void ur_registry_release(struct ur_registry *r, uint16_t port_space, const struct ur_gid *gid, uint16_t port);

@@ -209,24 +209,18 @@ static const struct ur_sibling *search_others(struct ur_registry *r, const struc
 
 /* --- conflicts --- */
 
-/* What Linux calls it. */
-static int conflict_of(const struct ur_gid *a, const struct ur_gid *b)
-{
-	return ur_gid_is_wild(a) || ur_gid_is_wild(b) ? EADDRNOTAVAIL : EADDRINUSE;
-}
-
-static int conflict_here(struct ur_registry *r, const struct ur_port_entry *mine)
+static bool conflicts_here(struct ur_registry *r, const struct ur_port_entry *mine)
 {
 	struct search what = {.gid = &mine->gid, .reuse = mine->reuse};
 
 	for (struct ur_port_entry *e = entry(r, own(r)->chain[chain_of(mine->port_space, mine->port)]); e; e = entry(r, e->next))
 		if (e != mine && e->port == mine->port && e->port_space == mine->port_space && conflicts(&what, e))
-			return conflict_of(&e->gid, &mine->gid);
-	return 0;
+			return true;
+	return false;
 }
 
 /* With what we want already shown. One with a higher slot that tries at the same time sees us and gives way, which we wait for. */
-static int conflict_there(struct ur_registry *r, const struct ur_port_entry *mine)
+static bool conflicts_there(struct ur_registry *r, const struct ur_port_entry *mine)
 {
 	const struct search what = {mine->port_space, mine->port, &mine->gid, mine->reuse, conflicts};
 	struct ur_port_entry found;
@@ -235,7 +229,7 @@ static int conflict_there(struct ur_registry *r, const struct ur_port_entry *min
 	atomic_thread_fence(memory_order_seq_cst);
 	while ((s = search_others(r, &what, &found)) && found.state == UR_PORT_TRYING && s->slot > r->slot && nap(r))
 		continue;
-	return s ? conflict_of(&found.gid, &mine->gid) : 0;
+	return s;
 }
 
 static void show(struct ur_registry *r, struct ur_port_entry *e, const struct ur_port_entry *what, enum ur_port_state state)
@@ -248,17 +242,19 @@ static void show(struct ur_registry *r, struct ur_port_entry *e, const struct ur
 	change(r);
 }
 
-/* Makes an entry of ours say something else, or leaves it as it was. 0 or the conflict. */
+/*
+ * Makes an entry of ours say something else, or leaves it as it was. 0, or EADDRINUSE, as bind(2) calls it: where a wildcard is involved
+ * Linux's RDMA CM says EADDRNOTAVAIL, and whoever starts a server twice reads that the requested address cannot be assigned.
+ */
 static int alter(struct ur_registry *r, struct ur_port_entry *e, const struct ur_port_entry *what)
 {
 	const struct ur_port_entry before = *e;
-	int err;
+	bool taken;
 
 	show(r, e, what, UR_PORT_TRYING);
-	err = conflict_here(r, e);
-	err = err ? err : conflict_there(r, e);
-	show(r, e, err ? &before : what, UR_PORT_HELD);
-	return err;
+	taken = conflicts_here(r, e) || conflicts_there(r, e);
+	show(r, e, taken ? &before : what, UR_PORT_HELD);
+	return taken ? EADDRINUSE : 0;
 }
 
 /* --- names of ports that are listened on --- */

@@ -35,7 +35,7 @@ static void *bind_and_listen(void *arg)
 
 		ur_engine_lock(e);
 		if (ur_engine_port_bind(e, TCP, &ur_gid_all, false, &port) || ur_engine_port_listen(e, TCP, &ur_gid_all, port, true) ||
-		    ur_engine_port_bind(e, TCP, &ur_gid_all, true, &port) != EADDRNOTAVAIL)
+		    ur_engine_port_bind(e, TCP, &ur_gid_all, true, &port) != EADDRINUSE)
 			atomic_fetch_add(&wrong, 1);
 		ur_engine_port_release(e, TCP, &ur_gid_all, port);
 		ur_engine_unlock(e);

@@ -144,18 +144,18 @@ static int bind_conflicts(void)
 		const char *a, *b;
 		int a_only, b_only, err;
 	} t[] = {
-		{"0.0.0.0", "0.0.0.0", -1, -1, EADDRNOTAVAIL}, {"0.0.0.0", "::", -1, -1, EADDRNOTAVAIL},
-		{"0.0.0.0", "::", -1, 0, EADDRNOTAVAIL},       {"0.0.0.0", "::", -1, 1, 0},
-		{"0.0.0.0", "::", 1, 1, 0},		       {"0.0.0.0", "::", 0, 1, EADDRNOTAVAIL},
-		{"::", "0.0.0.0", -1, -1, EADDRNOTAVAIL},      {"::", "0.0.0.0", 1, -1, 0},
-		{"::", "0.0.0.0", 1, 0, EADDRNOTAVAIL},	       {"::", "::", 1, 1, EADDRNOTAVAIL},
-		{"0.0.0.0", OURS, -1, -1, EADDRNOTAVAIL},      {OURS, "0.0.0.0", -1, -1, EADDRNOTAVAIL},
-		{"::", OURS, -1, -1, EADDRNOTAVAIL},	       {"::", OURS, 1, -1, 0},
-		{OURS, "::", -1, 1, 0},			       {OURS, "::", -1, -1, EADDRNOTAVAIL},
-		{"::", OURS6, 1, 1, EADDRNOTAVAIL},	       {"0.0.0.0", OURS6, -1, 1, 0},
+		{"0.0.0.0", "0.0.0.0", -1, -1, EADDRINUSE}, {"0.0.0.0", "::", -1, -1, EADDRINUSE},
+		{"0.0.0.0", "::", -1, 0, EADDRINUSE},       {"0.0.0.0", "::", -1, 1, 0},
+		{"0.0.0.0", "::", 1, 1, 0},		       {"0.0.0.0", "::", 0, 1, EADDRINUSE},
+		{"::", "0.0.0.0", -1, -1, EADDRINUSE},      {"::", "0.0.0.0", 1, -1, 0},
+		{"::", "0.0.0.0", 1, 0, EADDRINUSE},	       {"::", "::", 1, 1, EADDRINUSE},
+		{"0.0.0.0", OURS, -1, -1, EADDRINUSE},      {OURS, "0.0.0.0", -1, -1, EADDRINUSE},
+		{"::", OURS, -1, -1, EADDRINUSE},	       {"::", OURS, 1, -1, 0},
+		{OURS, "::", -1, 1, 0},			       {OURS, "::", -1, -1, EADDRINUSE},
+		{"::", OURS6, 1, 1, EADDRINUSE},	       {"0.0.0.0", OURS6, -1, 1, 0},
 		{OURS, OURS, -1, -1, EADDRINUSE},	       {OURS6, OURS6, 1, 1, EADDRINUSE},
 		{OURS, OURS6, -1, -1, 0},		       {OURS6, OURS, 0, 0, 0},
-		{"127.0.0.1", "0.0.0.0", -1, -1, EADDRNOTAVAIL},
+		{"127.0.0.1", "0.0.0.0", -1, -1, EADDRINUSE},
 	};
 
 	for (unsigned i = 0; i < ur_array_size(t); i++) {
@@ -184,10 +184,10 @@ static int bind_afonly_afterwards(void)
 
 	WANT(!open_ids(s, 2));
 	WANT(!rdma_bind_addr(s[0].id, any(true, 7101)));
-	WANT_ERRNO(rdma_bind_addr(s[1].id, any(false, 7101)), EADDRNOTAVAIL);
+	WANT_ERRNO(rdma_bind_addr(s[1].id, any(false, 7101)), EADDRINUSE);
 	WANT(!set(&s[0], RDMA_OPTION_ID_AFONLY, 1));
 	WANT(!rdma_bind_addr(s[1].id, any(false, 7101)));
-	WANT_ERRNO(set(&s[0], RDMA_OPTION_ID_AFONLY, 0), EADDRNOTAVAIL); /* the other has it now */
+	WANT_ERRNO(set(&s[0], RDMA_OPTION_ID_AFONLY, 0), EADDRINUSE); /* the other has it now */
 	WANT(!rdma_listen(s[0].id, 1) && !rdma_listen(s[1].id, 1));
 	WANT_ERRNO(set(&s[0], RDMA_OPTION_ID_AFONLY, 0), EINVAL);
 	return close_ids(s, 2);
@@ -243,7 +243,7 @@ static int reuse_address(void)
 	WANT(!rdma_listen(s[0].id, 1));
 	WANT(!set(&s[2], RDMA_OPTION_ID_REUSEADDR, 1));
 	WANT_ERRNO(rdma_bind_addr(s[2].id, at(OURS, 7200)), EADDRINUSE);
-	WANT_ERRNO(rdma_bind_addr(s[2].id, any(false, 7200)), EADDRNOTAVAIL);
+	WANT_ERRNO(rdma_bind_addr(s[2].id, any(false, 7200)), EADDRINUSE);
 	WANT(!rx_close(&s[0]));
 	WANT(!rdma_bind_addr(s[2].id, at(OURS, 7200)));
 	return rx_close(&s[2]);

@@ -64,17 +64,17 @@ static void registry_bind__conflicts(void)
 	} t[] = {
 		{&x, &x, false, false, TCP, 7000, EADDRINUSE},
 		{&x, &y, false, false, TCP, 7000, 0},
-		{&any, &x, false, false, TCP, 7000, EADDRNOTAVAIL},
-		{&x, &any, false, false, TCP, 7000, EADDRNOTAVAIL},
-		{&any, &any, false, false, TCP, 7000, EADDRNOTAVAIL},
-		{&any4, &x, false, false, TCP, 7000, EADDRNOTAVAIL},
-		{&x, &any4, false, false, TCP, 7000, EADDRNOTAVAIL},
+		{&any, &x, false, false, TCP, 7000, EADDRINUSE},
+		{&x, &any, false, false, TCP, 7000, EADDRINUSE},
+		{&any, &any, false, false, TCP, 7000, EADDRINUSE},
+		{&any4, &x, false, false, TCP, 7000, EADDRINUSE},
+		{&x, &any4, false, false, TCP, 7000, EADDRINUSE},
 		{&any4, &any6, false, false, TCP, 7000, 0},
 		{&any6, &x, false, false, TCP, 7000, 0},
-		{&any4, &any, false, false, TCP, 7000, EADDRNOTAVAIL},
-		{&any, &any6, false, false, TCP, 7000, EADDRNOTAVAIL},
-		{&any6, &any6, false, false, TCP, 7000, EADDRNOTAVAIL},
-		{&v6, &any6, false, false, TCP, 7000, EADDRNOTAVAIL},
+		{&any4, &any, false, false, TCP, 7000, EADDRINUSE},
+		{&any, &any6, false, false, TCP, 7000, EADDRINUSE},
+		{&any6, &any6, false, false, TCP, 7000, EADDRINUSE},
+		{&v6, &any6, false, false, TCP, 7000, EADDRINUSE},
 		{&v6, &any4, false, false, TCP, 7000, 0},
 		{&x, &x, true, false, TCP, 7000, EADDRINUSE},
 		{&x, &x, false, true, TCP, 7000, EADDRINUSE},
@@ -226,7 +226,7 @@ static void registry_listen__needs_the_port_alone(void)
 	CU_ASSERT_EQUAL(ur_registry_listen(other, TCP, &x, 7000, true), EADDRINUSE);
 	ur_registry_release(other, TCP, &x, 7000);
 	CU_ASSERT_EQUAL(ur_registry_bind(other, TCP, &any, true, &(uint16_t){7000}), 0);
-	CU_ASSERT_EQUAL(ur_registry_listen(r, TCP, &x, 7000, true), EADDRNOTAVAIL);
+	CU_ASSERT_EQUAL(ur_registry_listen(r, TCP, &x, 7000, true), EADDRINUSE);
 	ur_registry_release(other, TCP, &any, 7000);
 	CU_ASSERT_EQUAL(ur_registry_listen(r, TCP, &x, 7000, true), 0);
 	CU_ASSERT_EQUAL(ur_registry_bind(other, TCP, &x, true, &(uint16_t){7000}), EADDRINUSE);
@@ -267,15 +267,15 @@ static void registry_move__between_addresses(void)
 	struct ur_registry *r = open_here(), *other = open_here();
 
 	CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &any, false, &(uint16_t){7000}), 0);
-	CU_ASSERT_EQUAL(ur_registry_bind(other, TCP, &any4, false, &(uint16_t){7000}), EADDRNOTAVAIL);
+	CU_ASSERT_EQUAL(ur_registry_bind(other, TCP, &any4, false, &(uint16_t){7000}), EADDRINUSE);
 	CU_ASSERT_EQUAL(ur_registry_move(r, TCP, &any, &any6, false, 7000), 0);
 	CU_ASSERT_EQUAL(ur_registry_bind(other, TCP, &any4, false, &(uint16_t){7000}), 0);
-	CU_ASSERT_EQUAL(ur_registry_move(r, TCP, &any6, &any, false, 7000), EADDRNOTAVAIL);
+	CU_ASSERT_EQUAL(ur_registry_move(r, TCP, &any6, &any, false, 7000), EADDRINUSE);
 	CU_ASSERT_EQUAL(ur_registry_move(r, TCP, &any6, &any6, true, 7000), 0); /* to be shared */
 	CU_ASSERT_EQUAL(ur_registry_bind(other, TCP, &v6, true, &(uint16_t){7000}), 0);
 	CU_ASSERT_EQUAL(ur_registry_move(r, TCP, &x, &y, false, 7000), 0); /* not bound: nothing happens */
 	ur_registry_release(r, TCP, &any6, 7000);
-	CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &any6, false, &(uint16_t){7000}), EADDRNOTAVAIL); /* but for v6 it is gone */
+	CU_ASSERT_EQUAL(ur_registry_bind(r, TCP, &any6, false, &(uint16_t){7000}), EADDRINUSE); /* but for v6 it is gone */
 }
 
 /* --- who answers --- */
