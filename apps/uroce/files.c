@@ -206,14 +206,25 @@ static int own_namespace(void)
 	return mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) ? failed("change the propagation of", "/") : 0;
 }
 
-/* What has to be otherwise for that to work. */
-static const char *remedy(int err)
+/* What has to be otherwise for it to work. */
+static const char *needs(int err)
 {
-	if (err == EPERM || err == EACCES)
-		return "it needs CAP_SYS_ADMIN or user namespaces: run as root, or allow these";
-	if (err == ENODEV || err == EINVAL)
-		return "it needs overlayfs of Linux 5.11 or later";
-	return "omit --files if the program does not need it";
+	if (err == EPERM || err == EACCES || err == ENOSPC)
+		return "it needs CAP_SYS_ADMIN or a kernel that allows user namespaces; ";
+	return err == ENODEV || err == EINVAL ? "it needs overlayfs of Linux 5.11 or later; " : "";
+}
+
+/* With what works where that does not: a node of the device's name is all that UCX, and so Open MPI, look for. */
+static void explain(const char *device, int err)
+{
+	char node[128];
+
+	snprintf(node, sizeof(node), UR_DEV_DIR "/" UR_DEV_PREFIX "%s", device);
+	ur_cmd_fail(0,
+		    "--files cannot %s %s (%s): %somit it, and give UCX and Open MPI the node that they look for, in a container by "
+		    "'docker run "
+		    "--device /dev/null:%s', on a host by 'sudo mkdir -p " UR_DEV_DIR "; sudo ln -s /dev/null %s'",
+		    failed_what, failed_path, strerror(err), needs(err), node, node);
 }
 
 int ur_files_provide(void)
@@ -231,8 +242,8 @@ int ur_files_provide(void)
 		rc = mount_trees(&v, TOP);
 		umask(mask);
 	}
-	ur_view_close(&v);
 	if (rc)
-		return ur_cmd_fail(UR_EXIT_FAIL, "--files cannot %s %s (%s): %s", failed_what, failed_path, strerror(rc), remedy(rc));
-	return 0;
+		explain(v.device.info.name, rc);
+	ur_view_close(&v);
+	return rc ? UR_EXIT_FAIL : 0;
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "files.h"
+#include "packages.h"
 #include "preload.h"
 
 /* The library that this program has loaded, and a folder beside it with the libibverbs.so.1 and librdmacm.so.1 that lead to it. */
@@ -69,6 +70,34 @@ static int find_program(const char *name, char *out, size_t len, struct stat *st
 		path += n + 1;
 	}
 	return status;
+}
+
+static int no_program(const char *name, int status)
+{
+	const struct ur_package *p = status == UR_EXIT_NO_PROGRAM ? ur_package_of(name) : NULL;
+
+	if (p)
+		return ur_cmd_fail(status, "program '%s' does not exist: 'apt-get install %s' or 'dnf install %s' installs it", name,
+				   p->deb, p->rpm);
+	return ur_cmd_fail(status, "program '%s' %s: give the path of an RDMA program after --", name,
+			   status == UR_EXIT_NO_PROGRAM ? "does not exist" : "cannot be executed");
+}
+
+/* 0, or 126: the library could not be put into the program, which would run without uroce as if nothing were the matter. */
+static int check_preload(const char *program, const struct stat *st)
+{
+	const char *why = ur_preload_obstacle(program);
+
+	if ((st->st_mode & S_ISUID) && st->st_uid != geteuid())
+		return ur_cmd_fail(UR_EXIT_CANNOT_RUN,
+				   "program '%s' is set-user-ID, for which the system ignores preloaded libraries: run it as its owner",
+				   program);
+	if (why)
+		return ur_cmd_fail(
+			UR_EXIT_CANNOT_RUN,
+			"program '%s' is %s: give another build of it or, if it only starts other programs, put env(1) before it", program,
+			why);
+	return 0;
 }
 
 /* Puts `first` before what the variable holds. */
@@ -153,26 +182,19 @@ static int run_run(int argc, char **argv)
 {
 	char library[PATH_MAX], dropin[PATH_MAX], program[PATH_MAX];
 	struct stat st;
-	const char *why;
 	int rc;
 
 	if (argc < 1)
 		return ur_cmd_fail(UR_EXIT_USAGE, "no program given: write it after --, as in 'uroce run --dev eth0 -- rping -s'");
 	rc = find_program(argv[0], program, sizeof(program), &st);
 	if (rc)
-		return ur_cmd_fail(rc, "program '%s' %s: give the path of an RDMA program after --", argv[0],
-				   rc == UR_EXIT_NO_PROGRAM ? "does not exist" : "cannot be executed");
-	if ((st.st_mode & S_ISUID) && st.st_uid != geteuid())
-		return ur_cmd_fail(UR_EXIT_CANNOT_RUN,
-				   "program '%s' is set-user-ID, for which the system ignores preloaded libraries: run it as its owner",
-				   program);
+		return no_program(argv[0], rc);
+	rc = check_preload(program, &st);
+	if (rc)
+		return rc;
 	if (!find_library(library, dropin))
 		return ur_cmd_fail(UR_EXIT_FAIL,
 				   "the folder uroce was not found beside liburoce.so: build it with 'ninja -C build' or install it");
-	why = ur_preload_obstacle(program);
-	if (why) /* a launcher of programs that are not like it works */
-		ur_cmd_fail(0, "program '%s' is %s, so it does not run on uroce; dynamically linked 64-bit programs that it starts do",
-			    program, why);
 	/* The first reaches programs with a run path of their own, the second those that load libibverbs with dlopen(3). */
 	rc = prepend("LD_PRELOAD", library);
 	if (!rc)
@@ -198,9 +220,10 @@ const struct ur_command ur_command_run = {
 		"too.\n\nEach option but `--files` sets the variable `UROCE_` and its name in capitals for the program; uroce(5) has more "
 		"settings. Without `--dev`, `--vdev` and `--pci`, and when neither the environment nor the file that `UROCE_CONF` names "
 		"has one of them, the interface of the default route is shared, or else the only one that is up, has an address and is not "
-		"the loopback.\n\nThe library is preloaded, so set-user-ID and statically linked programs cannot run on it. For programs "
-		"built with AddressSanitizer it puts `verify_asan_link_order=0` before what `ASAN_OPTIONS` holds. `--files` "
-		"needs CAP_SYS_ADMIN or a kernel that allows user namespaces, and gives the program its own mounts.",
+		"the loopback.\n\nThe library is preloaded, so programs that are set-user-ID, statically linked or not "
+		"64-bit cannot run on it, and are not started; one that only starts other programs is, as in `uroce run -- env PROGRAM`. "
+		"For programs built with AddressSanitizer it puts `verify_asan_link_order=0` before what `ASAN_OPTIONS` holds. "
+		"`--files` needs CAP_SYS_ADMIN or a kernel that allows user namespaces, and gives the program its own mounts.",
 	.status = "that of the program; 1 when something is wrong with the machine, 2 with the command line, 126 when the program is there "
 		  "and cannot be "
 		  "started, 127 when there is none.",

@@ -395,7 +395,9 @@ what_is_said='0|all counters are zero: process [0-9]+|env|run --dev eth0 --count
 2|setting log is .loud.: it must be one of error info debug|env UROCE_LOG=loud|run --dev eth0 -- true
 2|setting port is .tcp.: it must be one of auto udp packet dpdk|env UROCE_PORT=tcp|info
 1|no driver for .net_nosuch0.|env|run --vdev net_nosuch0 --ip 10.0.0.1/24 -- ibv_rc_pingpong -g 0
-3|is statically linked|env|run --dev eth0 -- STATIC
+126|is statically linked.*put env.1. before it|env|run --dev eth0 -- STATIC
+127|program .rping. does not exist: .apt-get install rdmacm-utils. or .dnf install librdmacm-utils. installs it|env PATH=/nonexistent|run --dev eth0 -- rping
+127|program .ib_write_bw. does not exist: .apt-get install perftest.|env PATH=/nonexistent|run --dev eth0 -- ib_write_bw
 126|cannot be executed|env|run --dev eth0 -- /etc'
 
 test_says_what_is_amiss() {
@@ -411,6 +413,8 @@ test_says_what_is_amiss() {
 			bad=1
 		fi
 	done <<<"$what_is_said"
+	in_ns "$NS1" "$UROCE" run --dev eth0 -- env "$TMP/three" 2>"$TMP/err"
+	[ $? -eq 3 ] && [ ! -s "$TMP/err" ] || { cat "$TMP/err"; fail "a static program that env starts"; return; }
 	{ printf '\177ELF\1\1\1' && head -c 200 /dev/zero; } >"$TMP/elf32" && chmod 755 "$TMP/elf32"
 	in_ns "$NS1" "$UROCE" run --dev eth0 -- "$TMP/elf32" >"$TMP/out" 2>&1
 	[ $? -eq 126 ] && [ "$(grep -c 'is a 32-bit program, into which no 64-bit library can be loaded' "$TMP/out")" = 1 ] || { cat "$TMP/out"; fail "a 32-bit program"; return; }
