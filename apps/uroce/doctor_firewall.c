@@ -115,6 +115,7 @@ static char *list_ruleset(bool *there, size_t *len)
 
 /* --- all of it --- */
 
+/* `remedy`: "" where root can tell. */
 static void unknown(struct ur_doctor_facts *f, const char *why, const char *remedy)
 {
 	f->firewall.verdict = UR_FIREWALL_UNKNOWN;
@@ -165,7 +166,7 @@ void ur_doctor_read_firewall(struct ur_doctor_facts *f)
 
 	f->firewall = (struct ur_firewall){.verdict = UR_FIREWALL_PASSES};
 	if (err == EPERM)
-		unknown(f, "only root may read the rules of nftables", "sudo uroce doctor");
+		unknown(f, "only root may read the rules of nftables", "");
 	else if (!err && tables)
 		judge_tables(f, tables);
 	/* Any other error is a kernel without nftables. */

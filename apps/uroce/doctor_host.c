@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* uroce doctor: facts about this process and this host that do not concern an interface. */
+#include <errno.h>
 #include <linux/capability.h>
 #include <netinet/udp.h>
 #include <sched.h>
@@ -9,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -73,6 +75,15 @@ static void read_kernel(struct ur_doctor_facts *f)
 	f->udp_gro = has_option(UDP_GRO);
 	if (read_line("/proc/sys/net/core/rmem_max", line, sizeof(line)))
 		f->rmem_max = strtoull(line, NULL, 10);
+}
+
+/* 0, or why not even this process's own memory can be copied, which no other is nearer to. */
+static int copy_error(void)
+{
+	char from = 1, to = 0;
+	struct iovec local = {&to, 1}, remote = {&from, 1};
+
+	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1 ? 0 : errno;
 }
 
 /* --- CPUs --- */
@@ -148,6 +159,7 @@ void ur_doctor_read_host(struct ur_doctor_facts *f)
 	read_clock(f);
 	if (read_line("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof(scope)))
 		f->ptrace_scope = (unsigned)atoi(scope);
+	f->copy_error = copy_error();
 	f->memlock = getrlimit(RLIMIT_MEMLOCK, &lim) || lim.rlim_cur == RLIM_INFINITY ? UINT64_MAX : lim.rlim_cur;
 	strcpy(f->port_setting, "auto");
 	if (ur_config_load(&c, err, sizeof(err)))

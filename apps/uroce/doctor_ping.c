@@ -116,6 +116,12 @@ static int await_answer(const struct ping *p, unsigned ip_bytes, ur_time until)
 	}
 }
 
+/* What neighbours and routers say; a rule of this host's firewall, for one, is EPERM. */
+static bool is_the_networks(int err)
+{
+	return err == EHOSTUNREACH || err == ENETUNREACH || err == EHOSTDOWN || err == ECONNREFUSED;
+}
+
 static void first_answer(struct ping *p, struct ur_doctor_peer *peer)
 {
 	ur_time begin = ur_clock_now(), until = begin + WAIT_MS * UR_NS_PER_MS, sent;
@@ -137,7 +143,8 @@ static void first_answer(struct ping *p, struct ur_doctor_peer *peer)
 			return;
 		}
 		if (err != ETIMEDOUT) {
-			peer->ping = UR_DOCTOR_PING_UNREACHABLE;
+			peer->ping = is_the_networks(err) ? UR_DOCTOR_PING_UNREACHABLE : UR_DOCTOR_PING_UNSENT;
+			peer->ping_error = err;
 			return;
 		}
 	} while (ur_clock_now() < until);

@@ -61,6 +61,7 @@ enum ur_doctor_severity { UR_DOCTOR_OK, UR_DOCTOR_NOTE, UR_DOCTOR_UNKNOWN, UR_DO
 	X(CLOCK_SLOW, "clock-slow", WARNING, "clock") \
 	X(COPY_OK, "copy-ok", OK, "copy") \
 	X(COPY_LIMITED, "copy-limited", NOTE, "copy") \
+	X(COPY_FORBIDDEN, "copy-forbidden", NOTE, "copy") \
 	X(PEER_NAME, "peer-name", ERROR, "peer") \
 	X(PEER_SELF, "peer-self", NOTE, "peer") \
 	X(PEER_ROUTE, "peer-route", ERROR, "peer") \
@@ -132,6 +133,7 @@ enum ur_doctor_ping {
 	UR_DOCTOR_PING_SILENT,
 	UR_DOCTOR_PING_UNREACHABLE, /* neighbour or router say so */
 	UR_DOCTOR_PING_DENIED,      /* we may not open such a socket */
+	UR_DOCTOR_PING_UNSENT,      /* this host does not send it, which says nothing of the peer */
 };
 
 enum ur_doctor_cm {
@@ -156,6 +158,7 @@ struct ur_doctor_peer {
 	char dev[16], via[48]; /* of the route; via is "" without a router */
 	enum ur_doctor_ping ping;
 	unsigned ping_us;
+	int ping_error; /* PING_UNSENT: an errno */
 	bool sized;     /* the largest packet that it answers has been looked for */
 	unsigned bytes; /* the longest IP packet that came back, of those that RoCE's path MTUs need; 0: none */
 	enum ur_doctor_cm cm;
@@ -207,6 +210,7 @@ struct ur_doctor_facts {
 	unsigned clock_ns; /* that reading it takes */
 
 	unsigned ptrace_scope; /* of Yama; 0 where it is not, too */
+	int copy_error;        /* 0, or the errno with which copying from a process's memory is refused whatever the process */
 
 	bool with_peer;
 	struct ur_doctor_peer peer;

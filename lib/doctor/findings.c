@@ -51,6 +51,12 @@ void ur_doctor_remedy(struct ur_doctor_finding *f, const char *fmt, ...)
 
 /* --- who runs a command --- */
 
+void ur_doctor_as_root(struct ur_doctor_finding *x, const struct ur_doctor_facts *f)
+{
+	ur_doctor_remedy(x, "sudo uroce doctor%s%s%s%s", f->dev[0] ? " --dev " : "", f->dev, f->with_peer ? " " : "",
+			 f->with_peer ? f->peer.name : "");
+}
+
 /* Those that need root. Judges leave out sudo before them, and write it before others that need root in their case. */
 static const char *const for_root[] = {"ip link set ",      "ip address add ", "sysctl -w ", "ethtool -K ",      "nft ",
 				       "rdma link delete ", "ss -Hulanp ",     "systemctl ", "apt-get install ", "iptables-legacy ",

@@ -113,7 +113,11 @@ void ur_doctor_judge_firewall(const struct ur_doctor_facts *f, struct ur_doctor_
 	enum ur_doctor_port_index port = ur_doctor_port_of(f);
 	bool bypass = port == UR_DOCTOR_PACKET || port == UR_DOCTOR_DPDK;
 
-	if (w->verdict == UR_FIREWALL_UNKNOWN)
+	if (w->verdict == UR_FIREWALL_UNKNOWN && !w->remedy[0])
+		ur_doctor_as_root(
+			ur_doctor_add(r, UR_DOC_FIREWALL_UNKNOWN, "cannot determine whether a firewall drops UDP port 4791: %s", w->where),
+			f);
+	else if (w->verdict == UR_FIREWALL_UNKNOWN)
 		ur_doctor_remedy(
 			ur_doctor_add(r, UR_DOC_FIREWALL_UNKNOWN, "cannot determine whether a firewall drops UDP port 4791: %s", w->where),
 			"%s", w->remedy);
@@ -217,6 +221,15 @@ void ur_doctor_judge_copy(const struct ur_doctor_facts *f, struct ur_doctor_repo
 {
 	const bool one = f->ptrace_scope == 1;
 
+	if (f->copy_error) {
+		ur_doctor_remedy(
+			ur_doctor_add(r, UR_DOC_COPY_FORBIDDEN,
+				      "process_vm_readv(2) is refused here (%s), mostly by a container's seccomp filter: a process of "
+				      "this host sends packets to the others, where it could copy long messages",
+				      strerror(f->copy_error)),
+			"docker run --cap-add SYS_PTRACE    # or a seccomp profile that allows process_vm_readv");
+		return;
+	}
 	if (!f->ptrace_scope) {
 		ur_doctor_add(r, UR_DOC_COPY_OK, "processes of this host may copy long messages from one another's memory");
 		return;

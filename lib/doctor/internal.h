@@ -10,6 +10,9 @@ __attribute__((format(printf, 3, 4))) struct ur_doctor_finding *ur_doctor_add(st
 									      const char *fmt, ...);
 __attribute__((format(printf, 2, 3))) void ur_doctor_remedy(struct ur_doctor_finding *f, const char *fmt, ...);
 
+/* Its command is the same call of uroce doctor as root, whose environment is another. */
+void ur_doctor_as_root(struct ur_doctor_finding *x, const struct ur_doctor_facts *f);
+
 typedef void ur_doctor_judge_fn(const struct ur_doctor_facts *f, struct ur_doctor_report *r);
 
 /* port.c */

@@ -34,6 +34,11 @@ static void judge_ping(const struct ur_doctor_facts *f, struct ur_doctor_report 
 		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_PING_UNKNOWN, "cannot try ping: this user may not open ICMP sockets"),
 				 "sysctl -w net.ipv4.ping_group_range='0 2147483647'");
 		break;
+	case UR_DOCTOR_PING_UNSENT:
+		ur_doctor_remedy(
+			ur_doctor_add(r, UR_DOC_PING_UNKNOWN, "cannot try ping: this host does not send it (%s)", strerror(p->ping_error)),
+			"nft list ruleset; ping -c 3 %s", p->address);
+		break;
 	}
 }
 
@@ -67,8 +72,11 @@ void ur_doctor_judge_peer_mtu(const struct ur_doctor_facts *f, struct ur_doctor_
 	if (!is_there(p) || !f->dev[0] || (p->ping == UR_DOCTOR_PING_UNREACHABLE && p->cm != UR_DOCTOR_CM_ANSWERS))
 		return;
 	if (!p->sized || !p->bytes)
-		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_PEER_MTU_UNKNOWN,
-					       "cannot determine the path MTU to %s, because it does not answer ping", p->address),
+		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_PEER_MTU_UNKNOWN, "cannot determine the path MTU to %s, because %s", p->address,
+					       p->ping == UR_DOCTOR_PING_ANSWERS || p->ping == UR_DOCTOR_PING_SILENT ||
+							       p->ping == UR_DOCTOR_PING_UNREACHABLE
+						       ? "it does not answer ping of that length"
+						       : "ping could not be tried"),
 				 "tracepath -n %s", p->address);
 	else if (there < here)
 		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_PEER_MTU,
@@ -91,7 +99,7 @@ void ur_doctor_judge_cm(const struct ur_doctor_facts *f, struct ur_doctor_report
 	switch (p->cm) {
 	case UR_DOCTOR_CM_UNTESTED:
 		x = ur_doctor_add(r, UR_DOC_CM_UNTESTED, "cannot test whether %s speaks RoCE: %s", p->address, p->cm_why);
-		ur_doctor_remedy(x, "sudo uroce doctor%s%s %s", f->dev[0] ? " --dev " : "", f->dev, p->name);
+		ur_doctor_as_root(x, f);
 		break;
 	case UR_DOCTOR_CM_ANSWERS:
 		ur_doctor_add(r, UR_DOC_CM_OK,

@@ -158,6 +158,30 @@ a_firewall() {
 }
 test_doctor_firewall() { faulty a_firewall; }
 
+# A ping that this host does not let out says nothing of the peer.
+no_ping_leaves() {
+	serve "$RPING" "$NS1" "$TMP/server" -- rping -s -P || return 1
+	in_ns "$NS2" nft 'table inet t { chain out { type filter hook output priority 0; meta l4proto { icmp, ipv6-icmp } drop; }; }' || return 1
+	doctor "$NS2" 10.77.0.1
+	diagnosed 0 ping-unknown peer-mtu-unknown cm-ok -- ping-silent ping-unreachable || return 1
+	! grep -E 'does not answer|cannot be reached' "$TMP/out" || fail "it is said of the peer"
+}
+test_doctor_ping_not_sent() { faulty no_ping_leaves; }
+
+# A filter (seccomp) like those of containers: process_vm_readv(2) is EPERM for the program and all that it starts.
+# shellcheck disable=SC2034 # `doctor` reads it
+without_copies() {
+	local as=(python3 -c 'import ctypes, os, struct, sys
+number = {"x86_64": 310, "aarch64": 270}[os.uname().machine]
+program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *i) for i in ((0x20, 0, 0, 0), (0x15, 0, 1, number), (6, 0, 0, 0x50001), (6, 0, 0, 0x7fff0000))))
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, struct.pack("HP", 4, ctypes.addressof(program))) == 0
+os.execvp(sys.argv[1], sys.argv[1:])')
+	doctor "$NS2"
+	diagnosed 0 copy-forbidden -- copy-ok copy-limited
+}
+test_doctor_copies_forbidden() { faulty without_copies; }
+
 # A firewall of the peer's, which drops silently, or says so.
 their_firewall() {
 	serve "$RPING" "$NS1" "$TMP/server" -- rping -s -P || return 1
@@ -199,6 +223,7 @@ without_rights() {
 	serve "$RPING" "$NS1" "$TMP/server" -- rping -s -P || return 1
 	doctor "$NS2" 10.77.0.1
 	diagnosed 0 cm-ok loss-ok || return 1
+	[ "$(remedy firewall-unknown)" = "sudo uroce doctor --dev eth0 10.77.0.1" ] || { fail "as root: $(remedy firewall-unknown)"; return; }
 	a_socket "$NS2" || return 1
 	doctor "$NS2" 10.77.0.1
 	diagnosed 1 port-none holder-other cm-untested -- port-ok cm-silent

@@ -1,58 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lib/doctor: of a host without fault nothing is found; each finding comes of the one fact that it is about, and tells how to mend it. */
 #include <CUnit/Basic.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "doctor/doctor.h"
+#include "doctor_facts.h"
 #include "wire/path.h"
 
 void ur_suite_doctor(void);
-
-/* --- a host and a peer without fault --- */
-
-static void healthy(struct ur_doctor_facts *f)
-{
-	*f = (struct ur_doctor_facts){
-		.net_raw = true,
-		.net_admin = true,
-		.dev = "eth0",
-		.up = true,
-		.carrier = true,
-		.mtu = 9000,
-		.addresses = 2,
-		.v4 = true,
-		.address = "192.0.2.2",
-		.gro = true,
-		.port_setting = "auto",
-		.ports = {{.works = true}, {.works = true}, {.works = true}},
-		.release = "6.1.0",
-		.udp_segment = true,
-		.udp_gro = true,
-		.rmem_max = 212992,
-		.holders_known = true,
-		.firewall = {.verdict = UR_FIREWALL_PASSES},
-		.processes_known = true,
-		.memlock = 8 << 20,
-		.cpus = 4,
-		.spin_us = 100,
-		.clock = "tsc",
-		.clock_ns = 30,
-		.with_peer = true,
-		.peer = {.name = "host",
-			 .address = "192.0.2.1",
-			 .routed = true,
-			 .dev = "eth0",
-			 .ping = UR_DOCTOR_PING_ANSWERS,
-			 .sized = true,
-			 .bytes = 4192,
-			 .cm = UR_DOCTOR_CM_ANSWERS,
-			 .sent = 1000,
-			 .answered = 1000,
-			 .gid_count = 1,
-			 .gids = {{.address = "192.0.2.1", .answers = true}}},
-	};
-}
 
 /* --- faults --- */
 
@@ -200,6 +156,19 @@ static void unknown_rules(struct ur_doctor_facts *f)
 	firewall(f, UR_FIREWALL_UNKNOWN);
 }
 
+static void root_knows(struct ur_doctor_facts *f)
+{
+	firewall(f, UR_FIREWALL_UNKNOWN);
+	f->firewall.remedy[0] = 0;
+	f->uid = 1000;
+}
+
+static void root_knows_without_peer(struct ur_doctor_facts *f)
+{
+	root_knows(f);
+	f->with_peer = false;
+}
+
 static void bypassed(struct ur_doctor_facts *f)
 {
 	drops(f);
@@ -230,6 +199,11 @@ static void odd_kernel(struct ur_doctor_facts *f)
 {
 	f->clock_ns = 900;
 	f->ptrace_scope = 1;
+}
+
+static void no_copies(struct ur_doctor_facts *f)
+{
+	f->copy_error = EPERM;
 }
 
 static void no_name(struct ur_doctor_facts *f)
@@ -271,6 +245,13 @@ static void ping_denied(struct ur_doctor_facts *f)
 {
 	no_ping(f);
 	f->peer.ping = UR_DOCTOR_PING_DENIED;
+}
+
+static void ping_unsent(struct ur_doctor_facts *f)
+{
+	no_ping(f);
+	f->peer.ping = UR_DOCTOR_PING_UNSENT;
+	f->peer.ping_error = EPERM;
 }
 
 static void narrow(struct ur_doctor_facts *f)
@@ -339,6 +320,8 @@ static const struct {
 	{UR_DOC_FIREWALL_DROPS, drops, "nft"},
 	{UR_DOC_FIREWALL_MAY_DROP, may_drop, "nft"},
 	{UR_DOC_FIREWALL_UNKNOWN, unknown_rules, "nft"},
+	{UR_DOC_FIREWALL_UNKNOWN, root_knows, "sudo uroce doctor --dev eth0 host"},
+	{UR_DOC_FIREWALL_UNKNOWN, root_knows_without_peer, "sudo uroce doctor --dev eth0"},
 	{UR_DOC_FIREWALL_BYPASSED, bypassed, "nft"},
 	{UR_DOC_PROCESSES_SILENT, silent_process, "kill -CONT 4711"},
 	{UR_DOC_PROCESSES_UNKNOWN, unknown_processes, "ss"},
@@ -346,6 +329,7 @@ static const struct {
 	{UR_DOC_CPU_QUOTA, quota, "CPUQuota"},
 	{UR_DOC_CLOCK_SLOW, odd_kernel, "current_clocksource"},
 	{UR_DOC_COPY_LIMITED, odd_kernel, "kernel.yama.ptrace_scope=0"},
+	{UR_DOC_COPY_FORBIDDEN, no_copies, "process_vm_readv"},
 	{UR_DOC_PEER_NAME, no_name, "getent ahosts 'host'"},
 	{UR_DOC_PEER_SELF, self, ""},
 	{UR_DOC_PEER_ROUTE, no_route, "ip route get 192.0.2.1"},
@@ -353,6 +337,8 @@ static const struct {
 	{UR_DOC_PING_SILENT, no_ping, "ping"},
 	{UR_DOC_PING_UNREACHABLE, unreachable, "ip neighbour"},
 	{UR_DOC_PING_UNKNOWN, ping_denied, "ping_group_range"},
+	{UR_DOC_PING_UNKNOWN, ping_unsent, "ping -c 3 192.0.2.1"},
+	{UR_DOC_PEER_MTU_UNKNOWN, ping_denied, "tracepath"},
 	{UR_DOC_PEER_MTU, narrow, "mtu 1500"},
 	{UR_DOC_PEER_MTU_UNKNOWN, no_ping, "tracepath"},
 	{UR_DOC_CM_REFUSED, refused, "rping -s"},
