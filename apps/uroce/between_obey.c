@@ -23,7 +23,7 @@ static void add_text(const struct order *o, const char *text)
 		fprintf(o->answer, "error: a rule has at most %d characters\n", UR_BETWEEN_RULE_TEXT - 1);
 		return;
 	}
-	wrong = ur_fault_rule_parse(text, &rule, &at);
+	wrong = ur_fault_rule_parse_cable(text, &rule, &at);
 	if (wrong) {
 		fprintf(o->answer, "error: rule '%s' is not understood at '%s': %s\n", text, text + at, wrong);
 		return;

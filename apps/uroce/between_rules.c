@@ -17,7 +17,7 @@ int ur_between_rule_add(struct ur_between_run *r, const char *text, const char *
 		return ur_cmd_fail(UR_EXIT_USAGE, "%srule '%s' is one too many: there may be %d", where, text, UR_BETWEEN_RULES);
 	if (strlen(text) >= UR_BETWEEN_RULE_TEXT)
 		return ur_cmd_fail(UR_EXIT_USAGE, "%sa rule is longer than %d characters", where, UR_BETWEEN_RULE_TEXT - 1);
-	wrong = ur_fault_rule_parse(text, &r->rules[r->nrules], &at);
+	wrong = ur_fault_rule_parse_cable(text, &r->rules[r->nrules], &at);
 	if (wrong)
 		return ur_cmd_fail(UR_EXIT_USAGE, "%srule '%s' is not understood at '%s': %s", where, text, text + at, wrong);
 	strcpy(r->text[r->nrules++], text);

@@ -344,11 +344,18 @@ static bool parse_until(const char *word, size_t len, struct ur_fault_rule *r)
 }
 
 static const char begins[] = "a rule begins with drop, dup, delay, reorder, corrupt, mark, trim or hold";
-static const char conditions[] =
-	"tx, rx or both and opcode=, qpn=, psn=, msg=, iteration=, src=, dst=, port=, service=, nth=, times=, "
-	"chance=, burst=, by=, what=, fix=icrc, keep=, dscp=, most=, and after=, for= and delay= (with us, ms or s)";
-static const char events[] = "after 'until' give 'told', or tx, rx or both and opcode=, qpn=, psn=, msg=, iteration=, src=, dst=, port= or "
-			     "service= of a packet";
+#define CONDITIONS(directions)                                                                                                             \
+	"conditions are " directions " and opcode=, qpn=, psn=, msg=, iteration=, src=, dst=, port=, service=, nth=, times=, chance=, "    \
+	"burst=, by=, what=, fix=icrc, keep=, dscp=, most=, and after=, for= and delay= (with us, ms or s)"
+#define EVENTS(directions)                                                                                                                 \
+	"after 'until' give 'told', or " directions " and opcode=, qpn=, psn=, msg=, iteration=, src=, dst=, port= or service= of a "      \
+	"packet"
+
+/* In the words of a host, and of a cable; both understand both. */
+static const struct words {
+	const char *conditions, *events;
+} of_host = {CONDITIONS("tx, rx or both"), EVENTS("tx, rx or both")},
+  of_cable = {CONDITIONS("1to2, 2to1 or both"), EVENTS("1to2, 2to1 or both")};
 
 /* What goes with which actions. */
 static const char *check(const struct ur_fault_rule *r)
@@ -387,7 +394,7 @@ static void fill_in(struct ur_fault_rule *r)
 		r->delay = HOLD_NS;
 }
 
-const char *ur_fault_rule_parse(const char *text, struct ur_fault_rule *r, unsigned *at)
+static const char *parse(const char *text, struct ur_fault_rule *r, unsigned *at, const struct words *w)
 {
 	bool first = true, until = false;
 	const char *p = text, *wrong;
@@ -403,19 +410,29 @@ const char *ur_fault_rule_parse(const char *text, struct ur_fault_rule *r, unsig
 			continue;
 		}
 		if (until && !parse_until(p, len, r))
-			return events;
+			return w->events;
 		if (!first && !until && !parse_condition(p, len, r))
-			return conditions;
+			return w->conditions;
 		first = false;
 	}
 	*at = until && !r->ends ? (unsigned)(p - text) : 0;
 	if (first)
 		return begins;
 	if (until && !r->ends)
-		return events;
+		return w->events;
 	wrong = check(r);
 	fill_in(r);
 	return wrong;
+}
+
+const char *ur_fault_rule_parse(const char *text, struct ur_fault_rule *r, unsigned *at)
+{
+	return parse(text, r, at, &of_host);
+}
+
+const char *ur_fault_rule_parse_cable(const char *text, struct ur_fault_rule *r, unsigned *at)
+{
+	return parse(text, r, at, &of_cable);
 }
 
 const char *ur_fault_rule_of_cables(const struct ur_fault_rule *r)

@@ -115,6 +115,8 @@ struct ur_fault_pkt {
  * that cannot be taken begins at *at.
  */
 const char *ur_fault_rule_parse(const char *text, struct ur_fault_rule *r, unsigned *at);
+/* The same, and what is wrong in the words of a cable, whose directions are 1to2 and 2to1. */
+const char *ur_fault_rule_parse_cable(const char *text, struct ur_fault_rule *r, unsigned *at);
 /* Why only a cable can do what the rule says, as a sentence; NULL when a NIC and a fabric can, too. */
 const char *ur_fault_rule_of_cables(const struct ur_fault_rule *r);
 /* "1%" or "0.01", all of the `len` characters, in parts per million. */

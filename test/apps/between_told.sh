@@ -66,6 +66,7 @@ test_between_told_refusals() {
 		told "$status" "$says" $args || return 1
 	done <<-TABLE
 		1|rule 'lose' is not understood at 'lose'|add lose
+		1|at 'colour=5': conditions are 1to2, 2to1 or both and opcode=|add drop colour=5
 		1|give one of add RULE|add
 		1|give one of add RULE|clear 5
 		1|there is no rule '7'|delete 7

@@ -219,6 +219,24 @@ static void fault_parse__rules_of_cables(void)
 	CU_ASSERT(r.on.port == 0xc000 && r.on.has_dst && r.on.dst.raw[0] == 0xfd && r.on.service == 1ull << 40 && r.dscp == -1);
 }
 
+/* What is wrong is said in the words of whoever has the rule: a host sends and receives, a cable has two ends. */
+static void fault_parse__directions(void)
+{
+	static const char *const wrong[] = {"drop colour=5", "hold until colour=5"};
+	struct ur_fault_rule r;
+	unsigned at;
+
+	for (unsigned i = 0; i < ur_array_size(wrong); i++) {
+		const char *host = ur_fault_rule_parse(wrong[i], &r, &at), *cable = ur_fault_rule_parse_cable(wrong[i], &r, &at);
+
+		CU_ASSERT_TRUE_FATAL(host && cable);
+		CU_ASSERT_TRUE(strstr(host, "tx, rx or both") && !strstr(host, "1to2"));
+		CU_ASSERT_TRUE(strstr(cable, "1to2, 2to1 or both") && !strstr(cable, "tx"));
+	}
+	CU_ASSERT_PTR_NULL(ur_fault_rule_parse_cable("drop tx", &r, &at));
+	CU_ASSERT_PTR_NULL(ur_fault_rule_parse("drop 1to2", &r, &at));
+}
+
 /* A rule without conditions is for what is no RoCEv2, too; one with conditions is not. */
 static void fault_row__any_frame(void)
 {
@@ -315,6 +333,7 @@ void ur_suite_fault_rule(void)
 	CU_ADD_TEST(s, fault_parse__rules);
 	CU_ADD_TEST(s, fault_parse__rules_of_places);
 	CU_ADD_TEST(s, fault_parse__rules_of_cables);
+	CU_ADD_TEST(s, fault_parse__directions);
 	CU_ADD_TEST(s, fault_parse__refused_rules);
 	CU_ADD_TEST(s, fault_row__window);
 	CU_ADD_TEST(s, fault_row__chance);
