@@ -21,11 +21,14 @@ struct ur_hostif {
 	uint32_t speed_mbps; /* 0 when the driver does not say */
 };
 
-/* Finds an interface by name, or by a network or a pattern; an empty name has one chosen. 0, or an errno and one sentence in err. */
+/*
+ * Finds an interface by name, or by an address, a network or a pattern; an empty name has one chosen. 0, or an errno and one sentence in err.
+ */
 int ur_hostif_find(const char *name, struct ur_hostif *h, char *err, size_t errlen);
-/* hostif_match.c: is it no name but a network (10.0.0.0/16) or a pattern (eth*)? */
+/* hostif_match.c: is it no name but an address (10.0.0.1), a network (10.0.0.0/16) or a pattern (eth*)? */
 bool ur_hostif_is_pattern(const char *what);
-/* The one interface that is up, has an address in the network, or any address and a name like the pattern. 0, or an errno and one sentence.
+/* The one interface that is up, has the address or one in the network, or any address and a name like the pattern. 0, or an errno and one
+ * sentence.
  */
 int ur_hostif_match(const char *what, char name[IF_NAMESIZE], char *err, size_t errlen);
 

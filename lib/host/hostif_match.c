@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The interface that a network or a pattern stands for. Launchers of parallel programs give all hosts one value of UROCE_DEV, and
- * interfaces have a different name on each.
+ * The interface that an address, a network or a pattern stands for. Launchers of parallel programs give all hosts one value of UROCE_DEV,
+ * and interfaces have a different name on each.
  */
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -22,22 +22,35 @@ struct network {
 	unsigned bits;
 };
 
+/* An address without a length stands for itself alone. */
 static bool parse_network(const char *text, struct network *n)
 {
-	const char *slash = strchr(text, '/');
+	const size_t len = strcspn(text, "/");
 	char addr[INET6_ADDRSTRLEN], *end;
 	unsigned long bits;
 
-	if ((size_t)(slash - text) >= sizeof(addr) || !isdigit((unsigned char)slash[1]))
+	if (len >= sizeof(addr) || (text[len] && !isdigit((unsigned char)text[len + 1])))
 		return false;
-	memcpy(addr, text, (size_t)(slash - text));
-	addr[slash - text] = 0;
+	memcpy(addr, text, len);
+	addr[len] = 0;
 	n->family = strchr(addr, ':') ? AF_INET6 : AF_INET;
+	n->bits = n->family == AF_INET ? 32 : 128;
 	if (inet_pton(n->family, addr, n->addr) != 1)
 		return false;
-	bits = strtoul(slash + 1, &end, 10);
+	if (!text[len])
+		return true;
+	bits = strtoul(text + len + 1, &end, 10);
+	if (*end || bits > n->bits)
+		return false;
 	n->bits = (unsigned)bits;
-	return !*end && bits <= (n->family == AF_INET ? 32 : 128);
+	return true;
+}
+
+static bool is_address(const char *what)
+{
+	struct network n;
+
+	return !strchr(what, '/') && parse_network(what, &n);
 }
 
 static bool in_network(const struct sockaddr *sa, const struct network *n)
@@ -61,12 +74,12 @@ static bool fits(const struct ifaddrs *a, const char *pattern, const struct netw
 
 bool ur_hostif_is_pattern(const char *what)
 {
-	return strpbrk(what, "/*?[") && !if_nametoindex(what);
+	return (strpbrk(what, "/*?[") || is_address(what)) && !if_nametoindex(what);
 }
 
 int ur_hostif_match(const char *what, char name[IF_NAMESIZE], char *err, size_t errlen)
 {
-	bool network = strchr(what, '/') != NULL;
+	const bool address = is_address(what), network = address || strchr(what, '/');
 	char other[IF_NAMESIZE] = "";
 	struct ifaddrs *all = NULL;
 	struct network n;
@@ -88,7 +101,10 @@ int ur_hostif_match(const char *what, char name[IF_NAMESIZE], char *err, size_t 
 	freeifaddrs(all);
 	if (!*name)
 		snprintf(err, errlen, "no network interface that is up has an address %s '%s': 'ip addr' lists the addresses",
-			 network ? "in" : "and a name like", what);
+			 address   ? "that is"
+			 : network ? "in"
+				   : "and a name like",
+			 what);
 	else if (*other)
 		snprintf(err, errlen, "'%s' matches %s and %s: choose one of them with --dev", what, name, other);
 	return *name && !*other ? 0 : ENODEV;

@@ -329,10 +329,10 @@ test_port_events() {
 	return $status
 }
 
-# An interface by the network that it is in, by a pattern; two that fit are one too many.
+# An interface by the network that it is in, by an address, by a pattern; two that fit are one too many.
 test_dev_pattern() {
 	local status=0 what
-	for what in '10.77.0.0/16' 'fd77::/64' 'e*'; do
+	for what in '10.77.0.0/16' 'fd77::/64' 'e*' 10.77.0.2 fd77::2; do
 		serve "$RPING" "$NS1" "$TMP/server" -- rping -s -C 5 || return 1
 		in_ns "$NS2" env UROCE_DEV="$what" timeout -k 5 60 "${as[@]}" "$UROCE" run -- rping -c -C 5 -a 10.77.0.1 </dev/null || { cat "$TMP/server"; return 1; }
 		served "$TMP/server" || return 1
@@ -354,6 +354,7 @@ bad_calls='2|no subcommand|
 2|option .--dev. needs a value|run --dev
 1|interface .eth7. does not exist|run --dev eth7 -- true
 1|no network interface .* in .10.78.0.0/16.|run --dev 10.78.0.0/16 -- true
+1|no network interface .* address that is .10.77.0.3.|run --dev 10.77.0.3 -- true
 1|no network interface .* like .wlan\*.|run --dev wlan* -- true
 1|10.77.0.0/33. is not a network|run --dev 10.77.0.0/33 -- true
 2|--ip cannot be used with --dev|run --dev eth0 --ip 10.0.0.1/24 -- true

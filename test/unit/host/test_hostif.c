@@ -187,8 +187,9 @@ static const char *matched(const char *what, char name[IF_NAMESIZE])
 /* A new host has the loopback alone, which is down and has no address at first. */
 static int scene_match(void)
 {
-	static const char *const fit[] = {"127.0.0.0/8", "127.0.0.0/9", "127.0.0.1/32", "0.0.0.0/0", "l*", "?o", "[kl]o"};
-	static const char *const no_fit[] = {"127.128.0.0/9", "127.0.0.2/32", "126.0.0.0/8", "fd00::/8", "eth*", "o*"};
+	static const char *const fit[] = {"127.0.0.0/8", "127.0.0.0/9", "127.0.0.1/32", "0.0.0.0/0", "l*", "?o", "[kl]o", "127.0.0.1"};
+	static const char *const no_fit[] = {"127.128.0.0/9", "127.0.0.2/32", "126.0.0.0/8", "fd00::/8",
+					     "eth*",          "o*",           "127.0.0.2",   "fd00::1"};
 	static const char *const nonsense[] = {"127.0.0.0/", "127.0.0.0/33", "127.0.0.0/8x", "/8",
 					       "127.0.0/8",  "::/129",       "127.0.0.0/ 8", "a/b"};
 	char name[IF_NAMESIZE];
@@ -201,7 +202,7 @@ static int scene_match(void)
 		WANT(ur_hostif_is_pattern(no_fit[i]) && strstr(matched(no_fit[i], name), "no network interface that is up"));
 	for (unsigned i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++)
 		WANT(ur_hostif_is_pattern(nonsense[i]) && strstr(matched(nonsense[i], name), "is not a network: write it as"));
-	WANT(!ur_hostif_is_pattern("lo") && !ur_hostif_is_pattern("eth0"));
+	WANT(!ur_hostif_is_pattern("lo") && !ur_hostif_is_pattern("eth0") && !ur_hostif_is_pattern("127.0.0"));
 	return 0;
 }
 
