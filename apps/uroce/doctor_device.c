@@ -33,19 +33,13 @@ static bool ethtool_get(int fd, const char *dev, uint32_t command, uint32_t *dat
 	return true;
 }
 
-static void read_flags(struct ur_doctor_facts *f)
+static void read_offloads(struct ur_doctor_facts *f)
 {
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct ifreq ifr = {.ifr_flags = 0};
 	uint32_t v;
 
 	if (fd < 0)
 		return;
-	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%.15s", f->dev);
-	if (ioctl(fd, SIOCGIFFLAGS, &ifr) == 0) {
-		f->up = ifr.ifr_flags & IFF_UP;
-		f->carrier = ifr.ifr_flags & IFF_RUNNING;
-	}
 	f->gro = ethtool_get(fd, f->dev, ETHTOOL_GGRO, &v) && v;
 	f->lro = ethtool_get(fd, f->dev, ETHTOOL_GFLAGS, &v) && (v & ETH_FLAG_LRO);
 	close(fd);
@@ -215,7 +209,9 @@ void ur_doctor_read_device(struct ur_doctor_facts *f)
 		return;
 	snprintf(f->dev, sizeof(f->dev), "%s", v.device.info.ifname);
 	f->mtu = v.device.info.owned ? v.device.info.mtu : v.device.hostif.whole_mtu;
-	read_flags(f);
+	f->up = v.device.hostif.enabled;
+	f->carrier = v.device.hostif.up;
+	read_offloads(f);
 	read_addresses(f, v.net);
 	read_processes(f, &v.device);
 	ur_view_close(&v);

@@ -25,6 +25,7 @@
 #include "wire/frame.h"
 
 #define DUMP_TRIES 5
+#define LOWER_UP 0x10000 /* IFF_LOWER_UP of <linux/if.h>, beside which <net/if.h> does not compile: there is a carrier */
 
 /* --- one netlink dump --- */
 
@@ -81,6 +82,29 @@ static void invent_mac(struct ur_hostif *h)
 	h->mac.b[0] = 0x02;
 }
 
+static int take_flags(const struct nlmsghdr *nlh, void *data)
+{
+	const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
+	struct ur_hostif *h = data;
+
+	if (nlh->nlmsg_type != RTM_NEWLINK || nlh->nlmsg_len < MNL_ALIGN(sizeof(*nlh)) + sizeof(*ifi) || ifi->ifi_index != h->ifindex)
+		return MNL_CB_OK;
+	h->enabled = ifi->ifi_flags & IFF_UP;
+	h->up = h->enabled && (ifi->ifi_flags & LOWER_UP);
+	return MNL_CB_OK;
+}
+
+/*
+ * As rdma_rxe sees it: up, with a carrier. Not IFF_RUNNING, the operational state of RFC 2863: that follows the carrier by up to a second,
+ * and says more than that, for example whether somebody has to authenticate first.
+ */
+static int read_flags(struct ur_hostif *h)
+{
+	const struct ifinfomsg ifi = {.ifi_family = AF_UNSPEC, .ifi_index = h->ifindex};
+
+	return ur_netlink_end(NETLINK_ROUTE, ur_netlink_begin(RTM_GETLINK, 0, &ifi, sizeof(ifi)), take_flags, h);
+}
+
 static int describe(int fd, struct ur_hostif *h, char *err, size_t errlen)
 {
 	struct ifreq ifr = {.ifr_flags = 0};
@@ -99,12 +123,8 @@ static int describe(int fd, struct ur_hostif *h, char *err, size_t errlen)
 		return errno;
 	h->whole_mtu = (unsigned)ifr.ifr_mtu;
 	h->mtu = (uint16_t)(ifr.ifr_mtu > 9600 ? 9600 : ifr.ifr_mtu);
-	if (ioctl(fd, SIOCGIFFLAGS, &ifr))
-		return errno;
-	h->enabled = ifr.ifr_flags & IFF_UP;
-	h->up = (ifr.ifr_flags & (IFF_UP | IFF_RUNNING)) == (IFF_UP | IFF_RUNNING);
 	h->speed_mbps = link_speed(fd, &ifr);
-	return 0;
+	return read_flags(h);
 }
 
 int ur_hostif_find(const char *name, struct ur_hostif *h, char *err, size_t errlen)

@@ -446,7 +446,7 @@ link_says() {
 }
 raw_links() {
 	link_says "interface 'raw0' is down" 1 || return
-	ip -n "$NS1" link set raw0 up
+	ip -n "$NS1" link set raw0 up mode dormant # the kernel goes on to say that it does not run (RFC 2863), as it does a moment after each carrier
 	link_says "interface 'raw0' is up but has no carrier" 1 || return
 	in_ns "$NS1" sysctl -qw net.ipv6.conf.raw0.disable_ipv6=1
 	ip -n "$NS1" link set raw1 up

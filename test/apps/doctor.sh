@@ -324,7 +324,7 @@ raw_link() {
 	ip -n "$NS2" link add name doc0 type veth peer name doc1 || return 1
 	doctor "$NS2"
 	diagnosed 1 device-down device-no-address -- device-ok || return 1
-	ip -n "$NS2" link set doc0 up
+	ip -n "$NS2" link set doc0 up mode dormant
 	doctor "$NS2"
 	diagnosed 1 device-no-carrier -- device-down device-ok || return 1
 	ip -n "$NS2" link set doc1 up

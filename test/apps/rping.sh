@@ -118,5 +118,6 @@ test_two_hosts() {
 	local hosts=$ROOT/doc/containers/two_hosts
 	SUDO_UID=0 SUDO_GID=0 UROCE=$UROCE timeout -k 5 60 sh "$hosts" 'rping -s -V -C 50' 'rping -c -V -C 50 -a 10.77.0.1' </dev/null >"$TMP/hosts" 2>&1 ||
 		{ cat "$TMP/hosts"; fail "two hosts do not talk"; return; }
+	! grep '^uroce: ' "$TMP/hosts" || { fail "something is said to be amiss"; return; }
 	! SUDO_UID=0 SUDO_GID=0 UROCE=$UROCE timeout -k 5 60 sh "$hosts" 'rping -s' 'exit 3' </dev/null >"$TMP/hosts" 2>&1 || fail "the client's status is lost"
 }
