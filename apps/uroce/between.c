@@ -258,7 +258,7 @@ static const struct ur_option options[] = {
 	{"capture", "FILE", UR_COMPLETE_FILE, .value = &run.capture,
 	 .help = "write all frames to a pcapng file, as they come in at either interface; a comment says what was done to a frame. `-` is "
 		 "standard output; all other output then goes to standard error"},
-	{"json", .set = &json, .help = "report as one JSON object; doc/between.md describes it"},
+	{"json", .set = &json, .help = "report as one JSON object; doc/between.md (package uroce-doc) describes it"},
 	{"seconds", "NUMBER", .parse = parse_seconds, .takes = "a number from 1 to 10000000",
 	 .help = "end after this number of seconds (default: at Ctrl-C; with --script 60, and the status is then 124)"},
 	{"realtime", .set = &run.realtime,
@@ -266,7 +266,7 @@ static const struct ur_option options[] = {
 		 "CAP_SYS_NICE"},
 	{"live", .set = &live, .help = "show totals, rules and flows each second; on a terminal as a screen, which `q` ends"},
 	{"prometheus", "FILE", UR_COMPLETE_FILE, .value = &prometheus,
-	 .help = "write metrics to this file, every five seconds and at the end; doc/between.md describes them"},
+	 .help = "write metrics to this file, every five seconds and at the end; doc/between.md (package uroce-doc) describes them"},
 	{"name", "NAME", .value = &name, .help = "the name for --tell (default: IF1 or HOST1; with --script none)"},
 	{"tell", "NAME", .value = &tell,
 	 .help = "change a running cable, which has this name: `add RULE`, `delete NUMBER`, `clear`, `partition for=3s`, `rate 10Gbit "
@@ -284,7 +284,7 @@ static const struct ur_option options[] = {
 	{"ipv6", .set = &script.v6, .help = "with --script: the hosts have IPv6 instead of IPv4 addresses"},
 	{"suite", "NAME", UR_COMPLETE_FILE, .value = &suite.name,
 	 .help = "run the cases of a suite one after another and judge what the hosts do: `lumina`, or a directory of cases; "
-		 "doc/between-suite.md describes them"},
+		 "doc/between-suite.md (package uroce-doc) describes them"},
 	{"only", "PATTERN", .value = &suite.only, .help = "with --suite: only cases whose names contain or match this, such as `read-*`"},
 	{"list", .set = &suite.list, .help = "with --suite: print the names of the cases"},
 	{"run1", "COMMAND", .value = &script.run[0],

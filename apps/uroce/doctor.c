@@ -13,7 +13,7 @@ static const char *dev;
 
 static const struct ur_option options[] = {
 	{"dev", .arg = "IFACE", .complete = UR_COMPLETE_INTERFACE, .value = &dev, .help = "the interface to look at, as for `uroce run`"},
-	{"json", .set = &json, .help = "print one JSON object instead of text; doc/doctor.md describes it"},
+	{"json", .set = &json, .help = "print one JSON object instead of text; doc/doctor.md (package uroce-doc) describes it"},
 	{0},
 };
 

@@ -130,6 +130,7 @@ static const struct ur_option options[] = {
 	{"all", .set = &all, .help = "with `--counters`: also show those that are zero"},
 	{"prometheus", .set = &prometheus,
 	 .help = "print the counters of all processes of this host that the user may inspect, as metrics for Prometheus; doc/prometheus.md "
+		 "(package uroce-doc) "
 		 "lists them"},
 	{"prefix", .arg = "NAME", .value = &prefix,
 	 .help = "with `--prometheus`: the prefix of names that node_exporter also has for RDMA NICs (default `node_infiniband`)"},

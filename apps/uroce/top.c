@@ -230,7 +230,7 @@ static const struct ur_option options[] = {
 	 .help = "seconds between two updates, over which rates are measured: from 0.5 to 3600 (default 1)"},
 	{"count", .arg = "NUMBER", .parse = parse_count, .takes = "a number from 1 to 1000000000",
 	 .help = "stop after this number of updates"},
-	{"json", .set = &json, .help = "print one JSON object per line instead of text; doc/top.md describes it"},
+	{"json", .set = &json, .help = "print one JSON object per line instead of text; doc/top.md (package uroce-doc) describes it"},
 	{"sort", .arg = "KEY", .complete = UR_WATCH_KEYS, .parse = parse_sort,
 	 .help = "sort by `traffic` (the default), `pid`, `program`, `qp`, `type`, `state`, `peer`, `tx`, `rx`, `packets`, `retransmits`, "
 		 "`rtt`, `window` or `limit`. Amounts are sorted from the largest down, names upwards"},

@@ -36,7 +36,7 @@ const struct ur_config_knob ur_config_knobs[] = {
 	KNOB_STR(ip, "", "addresses of an owned port, ADDR/LEN, in a VLAN ADDR/LEN@VLAN; several are separated by commas"),
 	KNOB_STR(gw, "", "default gateway of an owned port; one for IPv4 and one for IPv6, separated by a comma"),
 	KNOB_STR(capture, "", "pcapng file to write every frame to"),
-	KNOB_STR(trace, "", "file to write the engine's events to, one JSON event per line (doc/trace.md)"),
+	KNOB_STR(trace, "", "file to write the engine's events to, one JSON event per line; doc/trace.md (package uroce-doc) lists them"),
 	KNOB_STR(fault, "", "faults to inject: drop=1%,dup=1%,reorder=1%,corrupt=1%,dir=tx|rx|both,seed=N, or drop tx opcode=ACK nth=3"),
 	KNOB_STR(counters, "", "file to write the counters to, four times a second and at the end; - is standard error, only at the end"),
 	KNOB_WORD(log, "error", "error info debug", "messages on standard error: error, info or debug"),
