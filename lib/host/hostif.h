@@ -22,7 +22,8 @@ struct ur_hostif {
 };
 
 /*
- * Finds an interface by name, or by an address, a network or a pattern; an empty name has one chosen. 0, or an errno and one sentence in err.
+ * Finds an interface by name, or by an address, a network or a pattern; an empty name has one chosen. 0, or an errno and one sentence in
+ * err.
  */
 int ur_hostif_find(const char *name, struct ur_hostif *h, char *err, size_t errlen);
 /* hostif_match.c: is it no name but an address (10.0.0.1), a network (10.0.0.0/16) or a pattern (eth*)? */
