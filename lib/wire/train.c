@@ -70,6 +70,47 @@ bool ur_train_cut(const struct ur_pkt *t, struct ur_train_cursor *c, struct ur_p
 	return true;
 }
 
+/* Packets that began with that place begin with 0. */
+static void renumber(struct ur_pkt *p, uint16_t place)
+{
+	struct ur_train_cursor at = {0};
+	uint32_t len, icrc;
+	uint8_t *bth;
+
+	p->place = 0;
+	for (uint16_t i = 0; p->ip_version == 4 && (bth = ur_train_next(p, &at, &len)); i++) {
+		uint8_t *end = bth + len - UR_ICRC_LEN;
+
+		memcpy(&icrc, end, sizeof(icrc));
+		icrc ^= ur_icrc_change((uint16_t)((place + i) ^ i), ID_AT, UR_IP4_LEN + UR_UDP_LEN + len - UR_ICRC_LEN);
+		memcpy(end, &icrc, sizeof(icrc));
+	}
+}
+
+void ur_train_part(const struct ur_pkt *t, struct ur_train_cursor at, unsigned n, bool anew, struct ur_pkt *to)
+{
+	const uint32_t len = ur_min_u32(n * t->stride, ur_train_left(t, &at));
+
+	ur_pkt_copy_fields(to, t);
+	to->vlan = t->vlan;
+	to->when = t->when;
+	to->place = at.place;
+	to->stride = n > 1 ? t->stride : 0;
+	to->len = t->bth_off + len;
+	memcpy(to->data, t->data, t->bth_off);
+	memcpy(to->data + t->bth_off, t->data + t->bth_off + at.at, len);
+	if (anew)
+		renumber(to, at.place);
+	if (len >= UR_BTH_LEN)
+		ur_bth_get(to->data + to->bth_off, &to->bth);
+	if (t->flags & UR_PKT_BARE)
+		return;
+	if (!anew && n == 1)
+		to->flags = UR_PKT_CUT;
+	put_id(to->data + to->l3_off, to->ip_version, to->place);
+	ur_udp_put_lengths(to->data + to->l3_off, to->ip_version, ur_min_u32(t->stride, len) + UR_UDP_LEN);
+}
+
 bool ur_train_append(struct ur_pkt *t, struct ur_pkt *p, unsigned max_pkts, uint32_t max_bytes)
 {
 	const uint32_t len = ur_pkt_frame_len(p) - p->bth_off, all = t->len ? t->len - t->bth_off : 0;

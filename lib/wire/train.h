@@ -58,6 +58,13 @@ bool ur_train_view(const struct ur_pkt *t, struct ur_train_cursor *c, struct ur_
 bool ur_train_cut(const struct ur_pkt *t, struct ur_train_cursor *c, struct ur_pkt *to);
 
 /*
+ * A copy of the next n packets of a train, of which there are as many: a train of its own, or of one packet that. `to` has room for it,
+ * contiguous, and is as alloc gives it. A part to send (`anew`) begins with place 0 and has ICRCs for that, as if it had been built so; a
+ * part of a received train keeps its places.
+ */
+void ur_train_part(const struct ur_pkt *t, struct ur_train_cursor at, unsigned n, bool anew, struct ur_pkt *to);
+
+/*
  * Appends a complete packet to a train, or to an empty packet with room for one, which it then begins, and gives it the place that it has
  * there. False, and nothing has changed: it is longer than those before it or follows a shorter one, or there is no room, or max_pkts or
  * max_bytes (drivers/port.h) forbid it. That it goes the same way as those before it is the caller's to know.

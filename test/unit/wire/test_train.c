@@ -477,6 +477,86 @@ static void view__begins_at_its_place(void)
 	CU_ASSERT_FALSE(ur_train_view(&bare, &at, &view));
 }
 
+/* --- parts --- */
+
+#define WHOLE 13
+
+static struct ur_pkt whole_train(bool six)
+{
+	struct ur_pkt train = begin(16384);
+
+	for (unsigned i = 0; i < WHOLE; i++)
+		CU_ASSERT_TRUE(ur_train_append(&train, build(i, (struct like){.six = six, .len = i + 1 < WHOLE ? 200 : 9}), 64, MOST));
+	return train;
+}
+
+static struct ur_pkt part(const struct ur_pkt *t, unsigned from, unsigned n, bool anew)
+{
+	const struct ur_train_cursor at = {.at = from * t->stride, .place = (uint16_t)(t->place + from)};
+	struct ur_pkt p = begin(t->bth_off + n * t->stride);
+
+	ur_train_part(t, at, n, anew, &p);
+	CU_ASSERT_TRUE(ur_train_count(&p) == n && (n == 1) == !p.stride && p.len <= p.room);
+	return p;
+}
+
+/* Each of them is what it would be in a train that began with the first of them. */
+static void part__of_a_train_to_send(void)
+{
+	for (unsigned i = 0; i < 2 * WHOLE * WHOLE; i++) {
+		const unsigned six = i & 1, from = i / 2 % WHOLE, n = i / 2 / WHOLE + 1;
+		struct ur_pkt train = whole_train(six), p, one;
+		struct ur_train_cursor at = {0};
+
+		for (unsigned k = 0; from + n <= WHOLE && k < n; k++) {
+			p = part(&train, from, n, true);
+			at = (struct ur_train_cursor){.at = k * p.stride, .place = (uint16_t)k};
+			sample_room(&one, UR_PKT_ROOM);
+			CU_ASSERT_TRUE(ur_train_cut(&p, &at, &one));
+			CU_ASSERT_TRUE(one.bth.psn == from + k && one.kind == UR_PKT_ROCE && one.flags & UR_PKT_COMPLETE);
+			CU_ASSERT_TRUE(right_on_the_wire(&one, (uint16_t)k));
+			CU_ASSERT_TRUE(n > 1 || (p.bth.psn == from && right_on_the_wire(&p, 0)));
+			sample_free(&one);
+			sample_free(&p);
+		}
+		free_many(WHOLE);
+		sample_free(&train);
+	}
+}
+
+/* Each of them is what it was, with the place that it had. */
+static void part__of_a_received_train(void)
+{
+	for (unsigned i = 0; i < 4 * WHOLE * WHOLE; i++) {
+		const unsigned six = i & 1, from = i / 4 % WHOLE, n = i / 4 / WHOLE + 1;
+		struct ur_pkt train = whole_train(six), t = as_received(&train, 0), p, view = {.data = NULL};
+		struct ur_counters c = {.v = {0}};
+		struct ur_train_cursor at;
+
+		if (i & 2) {
+			t.data += t.bth_off;
+			t.len -= t.bth_off;
+			t.bth_off = 0;
+			t.flags = UR_PKT_BARE;
+			t.ttl = 64;
+		}
+		if (from + n <= WHOLE) {
+			p = part(&t, from, n, false);
+			at = (struct ur_train_cursor){.place = p.place};
+			CU_ASSERT_TRUE(p.when == 77 && p.place == from && ur_gid_eq(&p.src, &t.src) && p.sport == t.sport);
+			CU_ASSERT_TRUE(n > 1 || p.flags == (i & 2 ? UR_PKT_BARE : UR_PKT_CUT));
+			for (unsigned k = 0; k < n; k++) {
+				CU_ASSERT_TRUE_FATAL(n == 1 || ur_train_view(&p, &at, &view));
+				view = n == 1 ? p : view;
+				CU_ASSERT_TRUE(ur_frame_parse(&view, &c) && view.kind == UR_PKT_ROCE && view.bth.psn == from + k);
+			}
+			sample_free(&p);
+		}
+		free_many(WHOLE);
+		sample_free(&train);
+	}
+}
+
 /* --- moving --- */
 
 static void move__mends(void)
@@ -516,5 +596,7 @@ void ur_suite_train(void)
 	CU_ADD_TEST(s, view__after_a_run);
 	CU_ADD_TEST(s, parse__headers_of_a_train);
 	CU_ADD_TEST(s, view__begins_at_its_place);
+	CU_ADD_TEST(s, part__of_a_train_to_send);
+	CU_ADD_TEST(s, part__of_a_received_train);
 	CU_ADD_TEST(s, move__mends);
 }
