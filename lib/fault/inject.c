@@ -10,7 +10,8 @@
 #include "wire/frame.h"
 
 #define FAULT_HELD_MAX 64
-#define FAULT_HOLD_NS (200 * UR_NS_PER_US) /* a reordered frame waits this long at the most */
+#define FAULT_MORE (FAULT_HELD_MAX + UR_FAULT_RULES + 3) /* that one packet lets go: itself, copies of it, those before it in its train */
+#define FAULT_HOLD_NS (200 * UR_NS_PER_US)               /* a reordered frame waits this long at the most */
 
 struct held {
 	struct ur_pkt *p;
@@ -22,6 +23,24 @@ struct held {
 	ur_fault_forward forward;
 };
 
+/* What goes on, and where. */
+struct gone {
+	struct ur_pkt *p;
+	ur_fault_forward forward;
+};
+
+/* Packets of a train to which nothing was done, and which have not gone on yet. */
+struct run {
+	const struct ur_pkt *t;
+	struct ur_train_cursor from;
+	unsigned n;
+	enum ur_fault_dir dir;
+	ur_fault_forward forward;
+};
+
+/* What may be done to a packet, in this order: by a rule, by its number, or by chance. */
+enum step { BY_CHANCE = UR_FAULT_RULES, DROPS = BY_CHANCE, DUPLICATES, CORRUPTS, REORDERS, NOTHING };
+
 struct ur_faults {
 	struct ur_fault_spec spec;
 	struct ur_fault_row row[UR_FAULT_RULES];
@@ -32,7 +51,10 @@ struct ur_faults {
 	struct ur_fault_origin origin;
 	struct ur_rng rng;
 	struct held held[FAULT_HELD_MAX];
-	unsigned held_n, to_be_passed; /* of them, how many wait for packets */
+	unsigned held_n, to_be_passed;                    /* of them, how many wait for packets */
+	struct gone out[2 * UR_FAULT_BURST + FAULT_MORE]; /* from out[out_at] to out[out_n] */
+	unsigned out_at, out_n;
+	struct run run;
 };
 
 /* --- the injector --- */
@@ -72,19 +94,61 @@ void ur_faults_destroy(struct ur_faults *f)
 	free(f);
 }
 
-static bool chance(struct ur_faults *f, uint32_t ppm, enum ur_counter c)
+/* --- what goes on --- */
+
+/* Those of the same way as the first one, up to a burst. They have left before they are forwarded: that may let others follow. */
+static void forward_some(struct ur_faults *f)
 {
-	if (!ppm || ur_rng_below(&f->rng, UR_FAULT_PPM) >= ppm)
-		return false;
-	ur_count(f->host.counters, c);
-	return true;
+	const ur_fault_forward forward = f->out[f->out_at].forward;
+	struct ur_pkt *pkts[UR_FAULT_BURST];
+	unsigned n = 0;
+
+	while (f->out_at < f->out_n && n < UR_FAULT_BURST && f->out[f->out_at].forward == forward)
+		pkts[n++] = f->out[f->out_at++].p;
+	if (f->out_at == f->out_n)
+		f->out_at = f->out_n = 0;
+	forward(f->host.ctx, pkts, n);
 }
 
-/* Never touches segments: they are the user's memory. */
-static void corrupt(struct ur_faults *f, struct ur_pkt *p)
+static void forward_all(struct ur_faults *f)
 {
-	ur_fault_flip_bit(p->data, p->len, &f->rng);
+	while (f->out_at < f->out_n)
+		forward_some(f);
 }
+
+/* Nothing is forwarded while a packet is dealt with: there has to be room for all that it may let go. */
+static void make_room(struct ur_faults *f)
+{
+	if (f->out_n + FAULT_MORE > ur_array_size(f->out))
+		forward_all(f);
+}
+
+static void add(struct ur_faults *f, struct ur_pkt *p, ur_fault_forward forward)
+{
+	f->out[f->out_n++] = (struct gone){p, forward};
+}
+
+static void end_run(struct ur_faults *f)
+{
+	const struct run r = f->run;
+	struct ur_pkt *p;
+
+	if (!r.n)
+		return;
+	f->run.n = 0;
+	p = f->host.part(f->host.ctx, r.dir, r.t, r.from, r.n);
+	if (p)
+		add(f, p, r.forward);
+}
+
+/* After all that has gone on before it. */
+static void go_on(struct ur_faults *f, struct ur_pkt *p, ur_fault_forward forward)
+{
+	end_run(f);
+	add(f, p, forward);
+}
+
+/* --- what is held --- */
 
 static bool hold(struct ur_faults *f, struct held h)
 {
@@ -112,7 +176,7 @@ static void let_go(struct ur_faults *f, unsigned i)
 	if (h.rule >= 0)
 		f->holds[h.rule]--;
 	memmove(&f->held[i], &f->held[i + 1], (--f->held_n - i) * sizeof(h));
-	h.forward(f->host.ctx, &h.p, 1);
+	go_on(f, h.p, h.forward);
 }
 
 /* This packet has gone its way. */
@@ -147,7 +211,7 @@ static void ends_holds(struct ur_faults *f, const struct ur_fault_pkt *seen)
 		f->held_n = left;
 		f->holds[r] = 0;
 		for (unsigned i = 0; i < n; i++)
-			mine[i].forward(f->host.ctx, &mine[i].p, 1);
+			go_on(f, mine[i].p, mine[i].forward);
 	}
 }
 
@@ -156,14 +220,13 @@ static ur_time soon(struct ur_faults *f)
 	return f->now + 1 + ur_rng_below(&f->rng, FAULT_HOLD_NS);
 }
 
-/* --- rules --- */
+/* --- what a packet is --- */
 
-/* Of a packet that is built, whose headers need not be looked for. */
-static void read_built(const struct ur_pkt *p, struct ur_fault_frame *to)
+/* Of what is built, a packet or a train, whose headers need not be looked for. */
+static void read_headers(const struct ur_pkt *p, struct ur_fault_frame *to)
 {
 	const uint8_t *ip = p->data + p->l3_off, *udp = p->data + p->bth_off - UR_UDP_LEN;
 
-	to->bth = p->bth;
 	if (p->ip_version == 4 && p->len >= p->l3_off + (uint32_t)UR_IP4_LEN) {
 		to->src = ur_gid_from_v4_at(ip + 12);
 		to->dst = ur_gid_from_v4_at(ip + 16);
@@ -171,41 +234,61 @@ static void read_built(const struct ur_pkt *p, struct ur_fault_frame *to)
 		memcpy(to->src.raw, ip + 8, 16);
 		memcpy(to->dst.raw, ip + 24, 16);
 	}
-	if (p->bth_off < UR_UDP_LEN || p->len < p->bth_off + (uint32_t)UR_BTH_LEN)
-		return;
-	to->sport = ur_get16(udp);
-	to->syndrome = ur_fault_syndrome(p->data + p->bth_off, p->len - p->bth_off);
+	if (p->bth_off >= UR_UDP_LEN && p->len >= p->bth_off)
+		to->sport = ur_get16(udp);
+}
+
+/* Of what is bare, or has been parsed. */
+static void read_fields(const struct ur_pkt *p, struct ur_fault_frame *to)
+{
+	to->src = p->src;
+	to->dst = p->dst;
+	to->sport = p->sport;
+}
+
+/* False: it is not RoCEv2. */
+static bool read_bth(const uint8_t *bth, uint32_t len, struct ur_fault_frame *to)
+{
+	if (len < UR_BTH_LEN)
+		return false;
+	ur_bth_get(bth, &to->bth);
+	to->syndrome = ur_fault_syndrome(bth, len);
+	return true;
 }
 
 /* A packet to send, or one that has been received and not been parsed. False: it is not RoCEv2. */
 static bool read_packet(const struct ur_pkt *p, enum ur_fault_dir dir, struct ur_fault_frame *to)
 {
-	const bool bare = dir == UR_FAULT_RX && p->flags & UR_PKT_BARE, built = dir == UR_FAULT_TX && p->kind == UR_PKT_ROCE;
-
 	*to = (struct ur_fault_frame){.syndrome = -1};
-	if (built) {
-		read_built(p, to);
+	if (dir == UR_FAULT_TX && p->kind == UR_PKT_ROCE) {
+		to->bth = p->bth;
+		read_headers(p, to);
+		if (p->bth_off >= UR_UDP_LEN && p->len >= p->bth_off + (uint32_t)UR_BTH_LEN)
+			to->syndrome = ur_fault_syndrome(p->data + p->bth_off, p->len - p->bth_off);
 		return true;
 	}
-	if (!bare)
+	if (!(dir == UR_FAULT_RX && p->flags & UR_PKT_BARE))
 		return ur_fault_find_frame(p->data, p->len, to);
-	if (p->len < UR_BTH_LEN)
-		return false;
-	ur_bth_get(p->data, &to->bth);
-	to->src = p->src;
-	to->dst = p->dst;
-	to->sport = p->sport;
-	to->syndrome = ur_fault_syndrome(p->data, p->len);
-	return true;
+	read_fields(p, to);
+	return read_bth(p->data, p->len, to);
 }
 
-static void describe(struct ur_faults *f, const struct ur_pkt *p, struct ur_fault_frame *room, struct ur_fault_pkt *seen)
+/* `frame` is NULL for what is not RoCEv2. */
+static void describe(struct ur_faults *f, struct ur_fault_frame *frame, struct ur_fault_pkt *seen)
 {
-	seen->frame = read_packet(p, seen->dir, room) ? room : NULL;
-	seen->bth = seen->frame ? &room->bth : NULL;
+	seen->frame = frame;
+	seen->bth = frame ? &frame->bth : NULL;
 	seen->since = ur_fault_since(&f->origin, f->now);
-	if (f->flows && seen->bth)
-		ur_fault_flows_see(f->flows, seen->dir, seen->bth, &room->dst, &seen->place);
+	if (f->flows && frame)
+		ur_fault_flows_see(f->flows, seen->dir, seen->bth, &frame->dst, &seen->place);
+}
+
+/* --- what is done to it --- */
+
+/* Never touches segments: they are the user's memory. */
+static void corrupt(struct ur_faults *f, struct ur_pkt *p)
+{
+	ur_fault_flip_bit(p->data, p->len, &f->rng);
 }
 
 static void mark(struct ur_pkt *p)
@@ -222,18 +305,19 @@ static const enum ur_counter counter_of[UR_FAULT_ACTIONS] = {
 	[UR_FAULT_HOLD] = UR_C_FAULT_DELAY};
 
 /* True when the packet is gone, or waits. */
-static bool act(struct ur_faults *f, unsigned rule, struct ur_pkt *p, const struct ur_fault_pkt *seen, ur_fault_forward forward)
+static bool act_by_rule(struct ur_faults *f, unsigned rule, struct ur_pkt *p, const struct ur_fault_pkt *seen, ur_fault_forward forward)
 {
 	const struct ur_fault_rule *r = &f->row[rule].rule;
 	struct held h = {.p = p, .due = f->now + r->delay, .qpn = qpn_of(seen), .rule = -1, .dir = seen->dir, .forward = forward};
 
+	ur_count(f->host.counters, (enum ur_counter)(UR_C_FAULT_RULE1 + rule));
 	ur_count(f->host.counters, counter_of[r->action]);
 	switch (r->action) {
 	case UR_FAULT_DROP: ur_pkts_release(&p, 1); return true;
 	case UR_FAULT_DUPLICATE:
 		h.p = f->host.copy(f->host.ctx, p);
 		if (h.p && !r->delay)
-			forward(f->host.ctx, &h.p, 1);
+			go_on(f, h.p, forward);
 		else if (h.p && !hold(f, h))
 			ur_pkts_release(&h.p, 1);
 		return false;
@@ -248,61 +332,143 @@ static bool act(struct ur_faults *f, unsigned rule, struct ur_pkt *p, const stru
 	return false;
 }
 
-/* Every rule sees every packet that an earlier one has left. */
-static bool apply_rules(struct ur_faults *f, const struct ur_fault_pkt *seen, struct ur_pkt *p, ur_fault_forward forward)
+static bool act_by_chance(struct ur_faults *f, enum step s, struct ur_pkt *p, ur_fault_forward forward)
 {
-	for (unsigned i = 0; i < f->spec.nrules; i++) {
-		const bool full = f->row[i].rule.action == UR_FAULT_HOLD && f->holds[i] >= f->row[i].rule.most;
-
-		if (full || !ur_fault_row_acts(&f->row[i], seen, &f->rng))
-			continue;
-		ur_count(f->host.counters, (enum ur_counter)(UR_C_FAULT_RULE1 + i));
-		if (act(f, i, p, seen, forward))
-			return true;
-	}
-	return false;
-}
-
-/* --- chance --- */
-
-/* False: it does not pass now. */
-static bool apply_chance(struct ur_faults *f, struct ur_pkt *p, ur_fault_forward forward)
-{
+	struct held h = {.p = p, .rule = -1, .forward = forward};
 	struct ur_pkt *d;
 
-	if (chance(f, f->spec.drop, UR_C_FAULT_DROP)) {
+	switch (s) {
+	case DROPS:
+		ur_count(f->host.counters, UR_C_FAULT_DROP);
 		ur_pkts_release(&p, 1);
+		return true;
+	case DUPLICATES:
+		ur_count(f->host.counters, UR_C_FAULT_DUP);
+		d = f->host.copy(f->host.ctx, p);
+		if (d)
+			go_on(f, d, forward);
 		return false;
-	}
-	if (chance(f, f->spec.dup, UR_C_FAULT_DUP) && (d = f->host.copy(f->host.ctx, p)))
-		forward(f->host.ctx, &d, 1);
-	if (chance(f, f->spec.corrupt, UR_C_FAULT_CORRUPT))
+	case CORRUPTS:
+		ur_count(f->host.counters, UR_C_FAULT_CORRUPT);
 		corrupt(f, p);
-	if (chance(f, f->spec.reorder, UR_C_FAULT_REORDER) && f->held_n < FAULT_HELD_MAX &&
-	    hold(f, (struct held){.p = p, .due = soon(f), .rule = -1, .forward = forward}))
 		return false;
-	forward(f->host.ctx, &p, 1);
+	default:
+		ur_count(f->host.counters, UR_C_FAULT_REORDER);
+		h.due = f->held_n < FAULT_HELD_MAX ? soon(f) : 0;
+		return hold(f, h);
+	}
+}
+
+static bool rule_acts(struct ur_faults *f, unsigned i, const struct ur_fault_pkt *seen)
+{
+	struct ur_fault_row *row = &f->row[i];
+
+	return !(row->rule.action == UR_FAULT_HOLD && f->holds[i] >= row->rule.most) && ur_fault_row_acts(row, seen, &f->rng);
+}
+
+/* The next thing that is done to the packet, from `s` on: every rule sees every packet that an earlier one has left. Counts and draws. */
+static unsigned next_step(struct ur_faults *f, unsigned s, const struct ur_fault_pkt *seen)
+{
+	const uint32_t ppm[] = {f->spec.drop, f->spec.dup, f->spec.corrupt, f->spec.reorder};
+
+	for (; s < f->spec.nrules; s++)
+		if (rule_acts(f, s, seen))
+			return s;
+	if (!(f->spec.dir & seen->dir))
+		return NOTHING;
+	for (s = s < BY_CHANCE ? BY_CHANCE : s; s < NOTHING; s++)
+		if (ppm[s - BY_CHANCE] && ur_rng_below(&f->rng, UR_FAULT_PPM) < ppm[s - BY_CHANCE])
+			return s;
+	return NOTHING;
+}
+
+/* Step `s` and those after it. False: it does not pass now. */
+static bool apply_steps(struct ur_faults *f, unsigned s, struct ur_pkt *p, const struct ur_fault_pkt *seen, ur_fault_forward forward)
+{
+	for (; s != NOTHING; s = next_step(f, s + 1, seen))
+		if (s < BY_CHANCE ? act_by_rule(f, s, p, seen, forward) : act_by_chance(f, s, p, forward))
+			return false;
+	go_on(f, p, forward);
 	return true;
+}
+
+/* It has passed: so do those that waited for it. */
+static void follow(struct ur_faults *f, const struct ur_fault_pkt *seen)
+{
+	if (f->to_be_passed)
+		passed(f, seen);
+	if (f->held_n)
+		ends_holds(f, seen);
 }
 
 static void apply(struct ur_faults *f, enum ur_fault_dir dir, struct ur_pkt *p, ur_fault_forward forward)
 {
 	struct ur_fault_pkt seen = {.dir = dir};
-	struct ur_fault_frame room;
+	struct ur_fault_frame frame;
 
-	if (f->spec.nrules) {
-		describe(f, p, &room, &seen);
-		if (apply_rules(f, &seen, p, forward))
-			return;
-	}
-	if (!(f->spec.dir & dir))
-		forward(f->host.ctx, &p, 1);
-	else if (!apply_chance(f, p, forward))
+	make_room(f);
+	if (f->spec.nrules)
+		describe(f, read_packet(p, dir, &frame) ? &frame : NULL, &seen);
+	if (apply_steps(f, next_step(f, 0, &seen), p, &seen, forward))
+		follow(f, &seen);
+}
+
+/* --- trains --- */
+
+/* The packet at `at` passes as it is. */
+static void join_run(struct ur_faults *f, const struct ur_pkt *t, struct ur_train_cursor at, enum ur_fault_dir dir,
+		     ur_fault_forward forward)
+{
+	if (!f->run.n)
+		f->run = (struct run){.t = t, .from = at, .dir = dir, .forward = forward};
+	f->run.n++;
+}
+
+/* The packet at `at`, of which `seen` tells. */
+static void apply_in_train(struct ur_faults *f, const struct ur_pkt *t, struct ur_train_cursor at, const struct ur_fault_pkt *seen,
+			   ur_fault_forward forward)
+{
+	const unsigned s = next_step(f, 0, seen);
+	struct ur_pkt *one;
+
+	if (ur_likely(s == NOTHING)) {
+		join_run(f, t, at, seen->dir, forward);
+		follow(f, seen);
 		return;
-	if (f->to_be_passed)
-		passed(f, &seen);
-	if (f->held_n)
-		ends_holds(f, &seen);
+	}
+	end_run(f);
+	one = f->host.part(f->host.ctx, seen->dir, t, at, 1);
+	if (one && apply_steps(f, s, one, seen, forward))
+		follow(f, seen);
+}
+
+static void apply_to_train(struct ur_faults *f, enum ur_fault_dir dir, struct ur_pkt *t, ur_fault_forward forward)
+{
+	struct ur_train_cursor at = {.place = dir == UR_FAULT_RX ? t->place : 0}, next = at;
+	struct ur_fault_frame frame = {.syndrome = -1};
+	const uint8_t *bth;
+	uint32_t len;
+
+	end_run(f);
+	if (dir == UR_FAULT_TX)
+		read_headers(t, &frame);
+	else
+		read_fields(t, &frame);
+	for (; (bth = ur_train_next(t, &next, &len)); at = next) {
+		struct ur_fault_pkt seen = {.dir = dir};
+
+		make_room(f);
+		if (f->spec.nrules)
+			describe(f, read_bth(bth, len, &frame) ? &frame : NULL, &seen);
+		apply_in_train(f, t, at, &seen, forward);
+	}
+	if (f->run.n == ur_train_count(t)) {
+		f->run.n = 0;
+		add(f, t, forward);
+		return;
+	}
+	end_run(f);
+	ur_pkts_release(&t, 1);
 }
 
 void ur_faults_apply(struct ur_faults *f, ur_time now, enum ur_fault_dir dir, struct ur_pkt **pkts, unsigned n, ur_fault_forward forward)
@@ -313,17 +479,23 @@ void ur_faults_apply(struct ur_faults *f, ur_time now, enum ur_fault_dir dir, st
 		return;
 	}
 	for (unsigned i = 0; i < n; i++)
-		apply(f, dir, pkts[i], forward);
+		if (pkts[i]->stride)
+			apply_to_train(f, dir, pkts[i], forward);
+		else
+			apply(f, dir, pkts[i], forward);
+	forward_all(f);
 }
 
 void ur_faults_release(struct ur_faults *f, ur_time now)
 {
+	make_room(f);
 	for (unsigned i = 0; i < f->held_n;) {
 		if (f->held[i].due > now)
 			i++;
 		else
 			let_go(f, i);
 	}
+	forward_all(f);
 }
 
 ur_time ur_faults_next(const struct ur_faults *f)
