@@ -79,11 +79,11 @@ static bool find_place(struct ur_qp *qp, uint8_t op, struct ur_rx_run *run)
 }
 
 /* Without a look at a QP. */
-static bool may_be_run(const struct ur_tp *tp, const struct ur_row *row)
+static bool may_be_run(const struct ur_row *row)
 {
 	if (row->n < LEAST || row->stride < UR_BTH_LEN + UR_ICRC_LEN || !(middle_may(row->bth) || ur_rx_only_may(row->bth)))
 		return false;
-	return plain(row->bth) && !ur_tos_is_ce(row->like->tos) && !tp->trace;
+	return plain(row->bth) && !ur_tos_is_ce(row->like->tos);
 }
 
 static unsigned middles(struct ur_qp *qp, const struct ur_row *row, ur_time now)
@@ -114,7 +114,7 @@ unsigned ur_tp_rx_run(struct ur_tp *tp, const struct ur_row *row, ur_time now)
 	struct ur_qp *qp;
 	unsigned n;
 
-	if (!may_be_run(tp, row))
+	if (!may_be_run(row))
 		return 0;
 	qp = ur_qp_find(tp, ur_get24(row->bth + 5));
 	if (!qp || qp->type != IBV_QPT_RC || !qp->path || !ur_pkt_is_between(row->like, qp->path))

@@ -8,6 +8,8 @@
 
 #include "base/bytes.h"
 #include "transport/qp_priv.h"
+#include "transport/tp_priv.h"
+#include "transport/trace.h"
 #include "wire/icrc_run.h"
 #include "wire/row.h"
 
@@ -58,9 +60,11 @@ __attribute__((always_inline)) static inline void ur_rx_walk_on(struct ur_rx_wal
 	w->done = i + 1;
 }
 
-/* What they leave behind at any QP; the payload of each is `len` bytes long. */
+/* What they leave behind at any QP, before anything follows from them; the payload of each is `len` bytes long. */
 static inline void ur_rx_walk_heard(const struct ur_rx_walk *w, struct ur_qp *qp, uint32_t len, ur_time now)
 {
+	if (ur_unlikely(qp->tp->trace != NULL))
+		ur_tp_trace_row(qp, w->row, w->done, len);
 	qp->heard = now;
 	qp->n.rx_packets += w->done;
 	qp->n.rx_bytes += (uint64_t)w->done * len;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the transport tells a trace of packets, and the names of the values that are its own. */
+#include "base/bytes.h"
 #include "transport/qp_priv.h"
 #include "transport/req_state.h"
 #include "transport/tp_priv.h"
@@ -15,6 +16,15 @@ void ur_tp_set_trace(struct ur_tp *tp, struct ur_trace *trace)
 void ur_tp_trace_rx(struct ur_tp *tp, const struct ur_pkt *p)
 {
 	UR_TRACE(tp->trace, RX, p->bth.dqpn, p->bth.opcode, p->bth.psn, p->payload_len, p->bth.ackreq, ur_tos_is_ce(p->tos));
+}
+
+void ur_tp_trace_row(const struct ur_qp *qp, const struct ur_row *row, unsigned n, uint32_t len)
+{
+	for (unsigned i = 0; i < n; i++) {
+		const uint8_t *b = row->apart ? row->apart[i]->data + row->like->bth_off : row->bth + (size_t)i * row->stride;
+
+		UR_TRACE(qp->tp->trace, RX, ur_get24(b + 5), b[0], ur_get24(b + 9), len, b[8] >> 7, ur_tos_is_ce(row->like->tos));
+	}
 }
 
 void ur_tp_trace_refused(const struct ur_qp *qp, enum ur_counter why)

@@ -4,8 +4,11 @@
 #define UR_TP_TRACE_H
 
 #include "transport/transport.h"
+#include "wire/row.h"
 
 void ur_tp_trace_rx(struct ur_tp *tp, const struct ur_pkt *p);
+/* The same of the first n packets of a row, with `len` bytes of payload each. */
+void ur_tp_trace_row(const struct ur_qp *qp, const struct ur_row *row, unsigned n, uint32_t len);
 /* What keeps the requester from going on, as far as its own packets do. */
 void ur_tp_trace_wait(struct ur_qp *qp);
 void ur_tp_trace_refused(const struct ur_qp *qp, enum ur_counter why);

@@ -152,11 +152,10 @@ static void deviation__psns(void)
 
 static void refused__as_a_whole(void)
 {
-	enum { R_SOURCE, R_MARKED, R_NO_QP, R_ERROR, R_SQD, R_TRACED, R_LONG, R_DYING, R_UNKNOWN, R_INSIDE, R_SHORT, REASONS };
+	enum { R_SOURCE, R_MARKED, R_NO_QP, R_ERROR, R_SQD, R_LONG, R_DYING, R_UNKNOWN, R_INSIDE, R_SHORT, REASONS };
 
 	for (unsigned k = 0; k < KINDS; k++)
 		for (unsigned why = 0; why < REASONS; why++) {
-			static struct ur_trace trace;
 			struct th_node *n;
 			struct ur_qp *qp;
 			struct ur_row r;
@@ -176,7 +175,6 @@ static void refused__as_a_whole(void)
 				break;
 			case R_ERROR: atomic_store(&qp->state, IBV_QPS_ERR); break;
 			case R_SQD: atomic_store(&qp->state, IBV_QPS_SQD); break;
-			case R_TRACED: n->tp->trace = &trace; break;
 			case R_LONG: qp->mtu = 4; break;
 			case R_DYING: qp->resp.dying = true; break;
 			case R_UNKNOWN: qp->resp.odd |= UR_RESP_NEW; break;
@@ -194,7 +192,6 @@ static void refused__as_a_whole(void)
 			(apart ? &before.p : &train)->src = t.w[0].n[0].path.sgid;
 			(apart ? &before.p : &train)->tos &= (uint8_t)~UR_ECN_CE;
 			atomic_store(&qp->state, IBV_QPS_RTS);
-			n->tp->trace = NULL;
 			qp->mtu = MTU;
 			qp->resp.dying = false;
 			qp->resp.odd &= (uint8_t)~UR_RESP_NEW;

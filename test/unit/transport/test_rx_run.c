@@ -231,11 +231,10 @@ static void deviation__psns_of_the_whole_train(void)
 /* No QP that could expect them, or not now: the usual way says what becomes of them. */
 static void refused__as_a_whole(void)
 {
-	enum { R_SOURCE, R_DESTINATION, R_MARKED, R_NO_QP, R_ERROR, R_OTHER_MTU, R_TRACED, R_SHORT, REASONS };
+	enum { R_SOURCE, R_DESTINATION, R_MARKED, R_NO_QP, R_ERROR, R_OTHER_MTU, R_SHORT, REASONS };
 
 	for (unsigned kk = 0; kk < KINDS; kk++)
 		for (unsigned why = 0; why < REASONS; why++) {
-			static struct ur_trace trace;
 			struct th_node *n;
 			struct ur_row r;
 
@@ -251,7 +250,6 @@ static void refused__as_a_whole(void)
 					packet(i)[6] ^= 0x55;
 				break;
 			case R_ERROR: atomic_store(&n->qp->state, IBV_QPS_ERR); break;
-			case R_TRACED: n->tp->trace = &trace; break;
 			default: break;
 			}
 			r = row();
@@ -259,7 +257,6 @@ static void refused__as_a_whole(void)
 				r.stride = why == R_SHORT ? UR_BTH_LEN : STRIDE / 2;
 			CU_ASSERT_EQUAL(ur_tp_rx_run(n->tp, &r, t.w[0].now), 0);
 			atomic_store(&n->qp->state, IBV_QPS_RTS);
-			n->tp->trace = NULL;
 			CU_ASSERT_TRUE(twin_node_same(&t, to) && twin_memory_same(&t, to));
 			end(1);
 		}
