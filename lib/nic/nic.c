@@ -151,7 +151,7 @@ static int nic_create_layers(struct ur_nic *nic)
  * Bulk and slim packets are for as long as nobody looks at packets: captures and traces show frames, and faults hit them. This process
  * sends none then, and the others are told to send it none.
  */
-static void nic_set_watched(struct ur_nic *nic)
+void ur_nic_set_watched(struct ur_nic *nic)
 {
 	nic->watched = nic->cfg.packets || nic->faults || nic->capture || nic->trace;
 	for (unsigned s = 1; s < UR_NIC_OUTS; s++)
@@ -180,7 +180,7 @@ int ur_nic_create(const struct ur_nic_config *cfg, ur_time now, struct ur_nic **
 		ur_nic_destroy(nic);
 		return err;
 	}
-	nic_set_watched(nic);
+	ur_nic_set_watched(nic);
 	*out = nic;
 	return 0;
 }
@@ -252,35 +252,15 @@ void ur_nic_set_capture(struct ur_nic *nic, struct ur_capture *capture)
 {
 	nic->capture = capture;
 	nic_set_stamps(nic);
-	nic_set_watched(nic);
+	ur_nic_set_watched(nic);
 }
 
 void ur_nic_set_trace(struct ur_nic *nic, struct ur_trace *trace)
 {
 	nic->trace = trace;
-	nic_set_watched(nic);
+	ur_nic_set_watched(nic);
 	ur_tp_set_trace(nic->tp, trace);
 	ur_cm_set_trace(nic->cm, trace);
-}
-
-static struct ur_pkt *copy_for_faults(void *ctx, const struct ur_pkt *p)
-{
-	return ur_nic_copy(ctx, p);
-}
-
-int ur_nic_set_faults(struct ur_nic *nic, const struct ur_fault_spec *spec)
-{
-	const struct ur_fault_host host = {.counters = &nic->counters, .copy = copy_for_faults, .ctx = nic};
-	struct ur_faults *fresh = NULL;
-	int err = spec ? ur_faults_create(spec, &host, &fresh) : 0;
-
-	if (err)
-		return err;
-	if (nic->faults)
-		ur_faults_destroy(nic->faults);
-	nic->faults = fresh;
-	nic_set_watched(nic);
-	return 0;
 }
 
 /* --- sending --- */
@@ -434,11 +414,11 @@ static inline unsigned nic_finish(struct ur_nic *nic, struct ur_pkt **pkts, unsi
 	return complete ? n : finish_all(nic, pkts, n);
 }
 
-/* The longest train that may be built now. Faults hit packets: while there are rules for them, there are no trains. */
+/* The longest train that may be built now. */
 static void nic_set_train(struct ur_nic *nic)
 {
 	const struct ur_queue *q = nic->port->queue;
-	const unsigned pkts = q->ops->alloc_train && !nic->faults ? q->train_pkts : 0;
+	const unsigned pkts = q->ops->alloc_train ? q->train_pkts : 0;
 
 	if (ur_likely(nic->train_pkts == pkts))
 		return;

@@ -9,6 +9,9 @@
 /* Sends one complete frame, to the port or to ourselves; takes it. */
 void ur_nic_send_one(struct ur_nic *nic, struct ur_pkt *p);
 
+/* What others look at has changed: whether this process, and those that send to it, may leave packets out (bulk.h, slim.h). */
+void ur_nic_set_watched(struct ur_nic *nic);
+
 /* nic_out.c */
 void ur_nic_out_init(struct ur_nic *nic);
 /* Gives back all that waits to be sent, or to be received from ourselves. */

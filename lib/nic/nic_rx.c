@@ -150,24 +150,6 @@ static bool nic_rx_frame(struct ur_nic *nic, struct ur_pkt *p, bool judged)
 	return false;
 }
 
-static void nic_rx_burst(void *ctx, struct ur_pkt **pkts, unsigned n)
-{
-	struct ur_nic *nic = ctx;
-
-	for (unsigned i = 0; i < n; i++)
-		nic_rx_frame(nic, pkts[i], false);
-	ur_pkts_release(pkts, n);
-}
-
-/* What comes from this host was subject to its sender's faults. */
-static void nic_rx_faulty(struct ur_nic *nic, struct ur_pkt *p)
-{
-	if (p->flags & UR_PKT_LOCAL)
-		nic_rx_burst(nic, &p, 1);
-	else
-		ur_faults_apply(nic->faults, nic->now, UR_FAULT_RX, &p, 1, nic_rx_burst);
-}
-
 /* Packets of `bytes` bytes altogether. From another process of this host; what goes to ourselves has been counted and recorded as sent. */
 static void count_local(struct ur_nic *nic, const struct ur_queue *q, unsigned n, uint64_t bytes)
 {
@@ -215,28 +197,73 @@ static void note_received(struct ur_nic *nic, const struct ur_pkt *p)
 		record(nic, p);
 }
 
-/* --- trains --- */
-
-/* A packet that somebody may keep: for faults, or for another process. */
-static void rx_kept(struct ur_nic *nic, const struct ur_pkt *view)
+/* Those of n packets that are executed as a run, with the headers of `like`, which was received before them: returns how many. */
+static unsigned execute_row(struct ur_nic *nic, struct ur_row *row, const struct ur_pkt *like, struct ur_pkt **pkts, unsigned n)
 {
-	struct ur_pkt *copy = ur_nic_copy(nic, view);
+	unsigned run;
 
-	if (copy)
-		nic_rx_faulty(nic, copy);
-	else
-		nic->port->queue->rx_missed++;
+	if (!ur_row_of_burst(row, like, pkts, n))
+		return 0;
+	run = ur_tp_rx_run(nic->tp, row, nic->now);
+	nic->counters.v[UR_C_RX_ROCE] += run;
+	return run;
 }
 
-/* As many packets as a QP waits for in a row. */
-static void rx_train_run(struct ur_nic *nic, const struct ur_pkt *t, struct ur_train_cursor *at)
+/* --- trains --- */
+
+/* As many packets as a QP waits for in a row; returns how many there were. */
+static unsigned rx_train_run(struct ur_nic *nic, const struct ur_pkt *t, struct ur_train_cursor *at)
 {
 	const struct ur_row row = ur_row_of_train(t, at);
 	const unsigned run = ur_tp_rx_run(nic->tp, &row, nic->now);
 
 	ur_row_passed(&row, run, at);
 	nic->counters.v[UR_C_RX_ROCE] += run;
-	count_received(nic, run, (uint64_t)run * (t->bth_off + t->stride));
+	return run;
+}
+
+/* Trains that are all ours, and whose packets have been noted. */
+static void execute_train(struct ur_nic *nic, const struct ur_pkt *t)
+{
+	const bool judged = nic_judge_headers(nic, t) == UR_C_RX_ROCE;
+	struct ur_train_cursor at = {.place = t->place};
+	struct ur_pkt view = {.data = NULL};
+
+	do {
+		if (judged && ur_train_left(t, &at) >= 2 * t->stride)
+			rx_train_run(nic, t, &at);
+		if (!ur_train_view(t, &at, &view))
+			return;
+		nic_rx_frame(nic, &view, judged);
+	} while (true);
+}
+
+/* What faults have left of packets and trains that have been noted. */
+static void rx_left(void *ctx, struct ur_pkt **pkts, unsigned n)
+{
+	struct ur_nic *nic = ctx;
+	struct ur_row row;
+
+	for (unsigned i = 0; i < n;) {
+		struct ur_pkt *p = pkts[i++];
+
+		if (p->stride)
+			execute_train(nic, p);
+		else if (nic_rx_frame(nic, p, false))
+			i += execute_row(nic, &row, p, pkts + i, n - i);
+	}
+	ur_pkts_release(pkts, n);
+}
+
+/* A packet of a train that is not only ours: faults may keep it. */
+static void rx_kept(struct ur_nic *nic, const struct ur_pkt *view)
+{
+	struct ur_pkt *copy = ur_nic_copy(nic, view);
+
+	if (copy)
+		ur_faults_apply(nic->faults, nic->now, UR_FAULT_RX, &copy, 1, rx_left);
+	else
+		nic->port->queue->rx_missed++;
 }
 
 /* One packet after another, though as many in a row as a QP waits for. The headers are those of all of them. */
@@ -249,8 +276,11 @@ static void rx_train(struct ur_nic *nic, const struct ur_queue *q, const struct 
 
 	view.data = NULL;
 	for (;;) {
-		if (runs && ur_train_left(t, &at) >= two)
-			rx_train_run(nic, t, &at);
+		if (runs && ur_train_left(t, &at) >= two) {
+			const unsigned run = rx_train_run(nic, t, &at);
+
+			count_received(nic, run, (uint64_t)run * (t->bth_off + t->stride));
+		}
 		if (!ur_train_view(t, &at, &view))
 			return;
 		if (may_be_others(nic, q, &view) && ur_nic_hand_on_view(nic, &view))
@@ -261,6 +291,45 @@ static void rx_train(struct ur_nic *nic, const struct ur_queue *q, const struct 
 		else
 			nic_rx_frame(nic, &view, judged);
 	}
+}
+
+/* --- trains that somebody looks at --- */
+
+static bool holds_others(const struct ur_nic *nic, const struct ur_queue *q, const struct ur_pkt *t)
+{
+	struct ur_train_cursor at = {0};
+	struct ur_pkt one = {.len = 0};
+
+	while ((one.data = ur_train_next(t, &at, &one.len)))
+		if (may_be_others(nic, q, &one))
+			return true;
+	return false;
+}
+
+/* The headers of each packet are laid over the end of the one before it, which is not done with: that comes back. */
+static void record_train(struct ur_nic *nic, const struct ur_pkt *t)
+{
+	struct ur_train_cursor at = {.place = t->place};
+	uint8_t under[UR_PATH_HDR_MAX], *front;
+	struct ur_pkt view;
+
+	for (;;) {
+		front = t->data + at.at;
+		memcpy(under, front, t->bth_off);
+		view.data = NULL;
+		if (!ur_train_view(t, &at, &view))
+			return;
+		record(nic, &view);
+		memcpy(front, under, t->bth_off);
+	}
+}
+
+/* Before any of it is executed, so that it can be as a train. */
+static void note_train(struct ur_nic *nic, const struct ur_pkt *t)
+{
+	count_received(nic, ur_train_count(t), ur_train_wire_len(t));
+	if (nic->capture)
+		record_train(nic, t);
 }
 
 /* --- bulk packets --- */
@@ -299,15 +368,21 @@ static void rx_slim(struct ur_nic *nic, const struct ur_queue *q, struct ur_pkt 
 enum fate {
 	PLAIN, /* done with */
 	ALIKE, /* and what has the same headers is right, too */
-	KEPT,  /* another process's, or faults', from now on */
+	KEPT,  /* another process's, from now on */
 };
 
+/* Faults have been applied, or are not for it. */
 static enum fate rx_one(struct ur_nic *nic, const struct ur_queue *q, struct ur_pkt *p)
 {
 	if (may_be_others(nic, q, p) && ur_nic_hand_on(nic, p))
 		return KEPT;
 	if (p->stride) {
-		rx_train(nic, q, p);
+		if (ur_likely(!nic->capture) || holds_others(nic, q, p)) {
+			rx_train(nic, q, p);
+		} else {
+			note_train(nic, p);
+			execute_train(nic, p);
+		}
 		return PLAIN;
 	}
 	if (ur_unlikely(p->flags & (UR_PKT_BULK | UR_PKT_SLIM))) {
@@ -321,24 +396,18 @@ static enum fate rx_one(struct ur_nic *nic, const struct ur_queue *q, struct ur_
 		note_local(nic, q, p);
 	else
 		note_received(nic, p);
-	if (ur_likely(!nic->faults))
-		return nic_rx_frame(nic, p, false) ? ALIKE : PLAIN;
-	nic_rx_faulty(nic, p);
-	return nic->faults ? KEPT : PLAIN;
+	return nic_rx_frame(nic, p, false) ? ALIKE : PLAIN;
 }
 
-/* Those of n packets that are executed as a run, with the headers of `like`, which was received before them: returns how many. */
 static unsigned rx_row(struct ur_nic *nic, const struct ur_queue *q, const struct ur_pkt *like, struct ur_pkt **pkts, unsigned n)
 {
 	struct ur_row row;
 	uint64_t bytes;
-	unsigned run;
+	unsigned run = ur_likely(!nic->capture) ? execute_row(nic, &row, like, pkts, n) : 0;
 
-	if (ur_unlikely(nic->capture != NULL) || !ur_row_of_burst(&row, like, pkts, n))
+	if (!run)
 		return 0;
-	run = ur_tp_rx_run(nic->tp, &row, nic->now);
 	bytes = (uint64_t)run * (like->bth_off + row.stride);
-	nic->counters.v[UR_C_RX_ROCE] += run;
 	if (ur_unlikely(like->flags & UR_PKT_LOCAL))
 		count_local(nic, q, run, bytes);
 	else
@@ -346,16 +415,51 @@ static unsigned rx_row(struct ur_nic *nic, const struct ur_queue *q, const struc
 	return run;
 }
 
-/*
- * Of n packets and trains: returns how many packets. Those of other processes are kept for them; all others are done with on return, except
- * those that faults hold.
- */
-__attribute__((noinline)) static unsigned rx_all(struct ur_nic *nic, const struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
+/* What comes from this host was subject to its sender's faults; a train that is not only ours is looked at packet by packet. */
+static bool is_subject(const struct ur_nic *nic, const struct ur_queue *q, const struct ur_pkt *p)
 {
-	unsigned all = 0, done = 0;
+	return !(p->flags & (UR_PKT_BULK | UR_PKT_SLIM | UR_PKT_LOCAL)) && !(p->stride && holds_others(nic, q, p));
+}
 
-	for (unsigned i = 0; i < n; i++)
-		all += ur_train_count(pkts[i]);
+static void apply_faults(struct ur_nic *nic, struct ur_pkt **pkts, unsigned *n)
+{
+	if (*n)
+		ur_faults_apply(nic->faults, nic->now, UR_FAULT_RX, pkts, *n, rx_left);
+	*n = 0;
+}
+
+/* Packets that are subject to faults are so together: what these leave alone is executed as a burst again. */
+static void rx_subject(struct ur_nic *nic, const struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
+{
+	struct ur_pkt *mine[UR_NIC_BURST];
+	unsigned k = 0;
+
+	for (unsigned i = 0, used = 1; i < n; i += used, used = 1) {
+		struct ur_pkt *p = pkts[i];
+		enum fate fate;
+
+		if (is_subject(nic, q, p)) {
+			if (may_be_others(nic, q, p) && ur_nic_hand_on(nic, p))
+				continue;
+			if (p->stride)
+				note_train(nic, p);
+			else
+				note_received(nic, p);
+			mine[k++] = p;
+			continue;
+		}
+		apply_faults(nic, mine, &k);
+		fate = rx_one(nic, q, p);
+		used += fate == ALIKE ? rx_row(nic, q, p, pkts + i + 1, n - i - 1) : 0;
+		ur_pkts_release(pkts + i, fate == KEPT ? 0 : used);
+	}
+	apply_faults(nic, mine, &k);
+}
+
+static inline void rx_plain(struct ur_nic *nic, const struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
+{
+	unsigned done = 0;
+
 	for (unsigned i = 0; i < n;) {
 		struct ur_pkt *p = pkts[i++];
 		enum fate fate = rx_one(nic, q, p);
@@ -367,6 +471,22 @@ __attribute__((noinline)) static unsigned rx_all(struct ur_nic *nic, const struc
 			pkts[done++] = pkts[i++];
 	}
 	ur_pkts_release(pkts, done);
+}
+
+/*
+ * Of n packets and trains: returns how many packets. Those of other processes are kept for them; all others are done with on return, except
+ * those that faults hold.
+ */
+__attribute__((noinline)) static unsigned rx_all(struct ur_nic *nic, const struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
+{
+	unsigned all = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		all += ur_train_count(pkts[i]);
+	if (ur_unlikely(nic->faults != NULL))
+		rx_subject(nic, q, pkts, n);
+	else
+		rx_plain(nic, q, pkts, n);
 	return all;
 }
 

@@ -15,6 +15,7 @@
 #include "nic/nic_priv.h"
 #include "nic_harness.h"
 #include "wire/ip.h"
+#include "wire/train.h"
 
 void ur_suite_nic_trains(void);
 
@@ -227,26 +228,104 @@ static void faults__rule_takes_one_packet(void)
 	}
 }
 
-/* While a NIC has faults it builds no trains, since they are for packets; afterwards it does again. */
-static void faults__no_trains_are_built(void)
-{
-	static const struct ur_fault_spec spec = {.drop = 1, .dir = UR_FAULT_TX, .seed = 5};
-	unsigned long trains;
+static struct ur_queue_ops counting;
+static const struct ur_queue_ops *uncounted;
+static unsigned copies;
 
-	nics_open_bare(&h, 2, 2);
+static unsigned count_alloc(struct ur_queue *queue, struct ur_pkt **pkts, unsigned n)
+{
+	copies += n;
+	return uncounted->alloc(queue, pkts, n);
+}
+
+struct cost {
+	unsigned long trains; /* sent */
+	unsigned copies;      /* buffers that the receiver has taken */
+	uint64_t packets;     /* sent by both */
+};
+
+/* What 20 WRITEs of LEN bytes take while both have the faults of this text. */
+static struct cost cost_with(unsigned bare, const char *text)
+{
+	struct ur_fault_spec spec;
+	struct ur_queue *queue;
+	char err[512];
+	struct cost c;
+
+	nics_open_bare(&h, 2, bare);
 	connect_qps(0, 1);
-	exchange();
-	trains = ur_sim_stats(h.sim)->trains;
-	CU_ASSERT_TRUE(trains > 4);
+	CU_ASSERT_EQUAL_FATAL(ur_fault_parse(text, &spec, err, sizeof(err)), 0);
 	for (unsigned i = 0; i < 2; i++)
-		CU_ASSERT_EQUAL_FATAL(ur_nic_set_faults(h.n[i].nic, &spec), 0);
-	exchange();
-	CU_ASSERT_EQUAL(ur_sim_stats(h.sim)->trains, trains);
-	for (unsigned i = 0; i < 2; i++)
-		CU_ASSERT_EQUAL_FATAL(ur_nic_set_faults(h.n[i].nic, NULL), 0);
-	exchange();
-	CU_ASSERT_TRUE(ur_sim_stats(h.sim)->trains > trains + 4);
+		CU_ASSERT_EQUAL_FATAL(ur_nic_set_faults(h.n[i].nic, *text ? &spec : NULL), 0);
+	queue = ur_sim_port(h.sim, 1)->queue;
+	uncounted = queue->ops;
+	counting = *uncounted;
+	counting.alloc = count_alloc;
+	queue->ops = &counting;
+	c = (struct cost){.trains = ur_sim_stats(h.sim)->trains, .packets = counters(0)[UR_C_TX_PACKETS] + counters(1)[UR_C_TX_PACKETS]};
+	copies = 0;
+	for (unsigned i = 0; i < 20; i++) {
+		CU_ASSERT_EQUAL(nics_post(&h, &q[0], IBV_WR_RDMA_WRITE, i, 0, LEN, 1, LEN), 0);
+		nics_run(&h, 2 * UR_NS_PER_S);
+		nics_expect(&h, 0, i, IBV_WC_SUCCESS);
+	}
+	CU_ASSERT_EQUAL(memcmp(h.n[1].mem + LEN, h.n[0].mem, LEN), 0);
+	queue->ops = uncounted;
+	c.trains = ur_sim_stats(h.sim)->trains - c.trains;
+	c.copies = copies;
+	c.packets = counters(0)[UR_C_TX_PACKETS] + counters(1)[UR_C_TX_PACKETS] - c.packets;
 	end();
+	return c;
+}
+
+/* Faults that hit nothing cost neither trains nor copies, at either end. */
+static void faults__leave_trains_whole(void)
+{
+	static const char *const texts[] = {"drop psn=0x7fffff", "drop tx psn=+500000,dup rx msg=4000",
+					    "drop=0.0001%,corrupt=0.0001%,seed=5",
+					    "delay opcode=CNP delay=1ms,hold opcode=UD_SEND_ONLY until opcode=CNP"};
+
+	for (unsigned bare = 0; bare <= 2; bare += 2) {
+		const struct cost none = cost_with(bare, "");
+
+		CU_ASSERT_TRUE(none.trains >= 80);
+		for (unsigned i = 0; i < ur_array_size(texts); i++) {
+			const struct cost c = cost_with(bare, texts[i]);
+
+			if (c.trains != none.trains || c.copies != none.copies || c.packets != none.packets)
+				printf("%s: %lu trains and %u copies, without faults %lu and %u\n", texts[i], c.trains, c.copies,
+				       none.trains, none.copies);
+			CU_ASSERT_EQUAL(c.trains, none.trains);
+			CU_ASSERT_EQUAL(c.copies, none.copies);
+			CU_ASSERT_EQUAL(c.packets, none.packets);
+		}
+	}
+}
+
+/* The sender has faults: of the trains that are hit the other packets arrive, as right as they were. */
+static void faults__hit_packets_of_sent_trains(void)
+{
+	static const char *const texts[] = {"drop=3%,dup=3%,reorder=3%,corrupt=3%,dir=tx,seed=5", "drop chance=10%,seed=6",
+					    "reorder chance=10% by=3"};
+
+	for (unsigned i = 0; i < 2 * ur_array_size(texts); i++) {
+		const bool bare = i & 1, damages = i / 2 == 0;
+		struct ur_fault_spec spec;
+		char err[512];
+
+		nics_open_bare(&h, 2, bare ? 2 : 0);
+		connect_qps(0, 1);
+		CU_ASSERT_EQUAL_FATAL(ur_fault_parse(texts[i / 2], &spec, err, sizeof(err)), 0);
+		CU_ASSERT_EQUAL_FATAL(ur_nic_set_faults(h.n[0].nic, &spec), 0);
+		for (unsigned k = 0; k < 20; k++)
+			exchange();
+		CU_ASSERT_TRUE(ur_sim_stats(h.sim)->trains > 100);
+		CU_ASSERT_EQUAL(ur_sim_stats(h.sim)->bad_train, 0);
+		CU_ASSERT_TRUE(counters(0)[UR_C_FAULT_DROP] + counters(0)[UR_C_FAULT_REORDER] > 50);
+		CU_ASSERT_TRUE(damages || counters(1)[UR_C_ICRC] == 0);
+		CU_ASSERT_TRUE(counters(0)[UR_C_TX_DROPPED] == 0 && counters(0)[UR_C_ICRC] == 0);
+		end();
+	}
 }
 
 /* --- headers of a train --- */
@@ -415,7 +494,8 @@ void ur_suite_nic_trains(void)
 	CU_ADD_TEST(s, capture__packets_of_trains);
 	CU_ADD_TEST(s, faults__hit_packets_of_received_trains);
 	CU_ADD_TEST(s, faults__rule_takes_one_packet);
-	CU_ADD_TEST(s, faults__no_trains_are_built);
+	CU_ADD_TEST(s, faults__leave_trains_whole);
+	CU_ADD_TEST(s, faults__hit_packets_of_sent_trains);
 	CU_ADD_TEST(s, headers__hold_for_all_packets);
 	CU_ADD_TEST(s, slots__train_for_another_process);
 	CU_ADD_TEST(s, backlog__counts_packets);
