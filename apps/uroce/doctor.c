@@ -96,7 +96,8 @@ const struct ur_command ur_command_doctor = {
 	.summary = "find what is wrong with this host, or with the path to a peer",
 	.text = "Looks at what uroce depends on: the interface and its MTU, which kinds of port are available (each is opened as a program "
 		"opens it) and why not, who has UDP port 4791, what the kernel can do for UDP sockets, buffers, GRO and LRO, rules of "
-		"nftables that drop UDP port 4791, other programs on uroce, limits, CPUs and the clock.\n\nWith a peer, an address or a "
+		"nftables that drop UDP port 4791, other programs on uroce, limits, CPUs, the clock, "
+		"and settings that inject faults or write captures.\n\nWith a peer, an address or a "
 		"name, it checks the path to the peer as well: route, ping, path MTU, whether UDP port 4791 passes, whether the peer "
 		"speaks the RDMA CM, the round-trip time, how many of a thousand requests or their answers are lost, and the GIDs that "
 		"answer. It asks for a datagram service that does not exist, which every RoCE host with a CM refuses: the peer needs no "

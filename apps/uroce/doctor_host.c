@@ -166,4 +166,7 @@ void ur_doctor_read_host(struct ur_doctor_facts *f)
 		return;
 	f->spin_us = c.spin_us;
 	snprintf(f->port_setting, sizeof(f->port_setting), "%.15s", c.port);
+	snprintf(f->fault, sizeof(f->fault), "%.*s", (int)sizeof(f->fault) - 1, c.fault);
+	f->capture = c.capture[0];
+	f->trace = c.trace[0];
 }

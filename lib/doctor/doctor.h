@@ -62,6 +62,9 @@ enum ur_doctor_severity { UR_DOCTOR_OK, UR_DOCTOR_NOTE, UR_DOCTOR_UNKNOWN, UR_DO
 	X(COPY_OK, "copy-ok", OK, "copy") \
 	X(COPY_LIMITED, "copy-limited", NOTE, "copy") \
 	X(COPY_FORBIDDEN, "copy-forbidden", NOTE, "copy") \
+	X(SETTINGS_OK, "settings-ok", OK, "settings") \
+	X(SETTINGS_FAULT, "settings-fault", WARNING, "settings") \
+	X(SETTINGS_WATCHED, "settings-watched", NOTE, "settings") \
 	X(PEER_NAME, "peer-name", ERROR, "peer") \
 	X(PEER_SELF, "peer-self", NOTE, "peer") \
 	X(PEER_ROUTE, "peer-route", ERROR, "peer") \
@@ -211,6 +214,9 @@ struct ur_doctor_facts {
 
 	unsigned ptrace_scope; /* of Yama; 0 where it is not, too */
 	int copy_error;        /* 0, or the errno with which copying from a process's memory is refused whatever the process */
+
+	char fault[128];     /* the setting, perhaps not all of it; "" for none */
+	bool capture, trace; /* settings that are set */
 
 	bool with_peer;
 	struct ur_doctor_peer peer;

@@ -12,7 +12,7 @@ const struct ur_doctor_kind ur_doctor_kinds[UR_DOC_COUNT] = {UR_DOCTOR_FINDINGS(
 static ur_doctor_judge_fn *const host_judges[] = {
 	ur_doctor_judge_device, ur_doctor_judge_port,  ur_doctor_judge_holder,   ur_doctor_judge_mtu,       ur_doctor_judge_kernel,
 	ur_doctor_judge_buffer, ur_doctor_judge_merge, ur_doctor_judge_firewall, ur_doctor_judge_processes, ur_doctor_judge_memlock,
-	ur_doctor_judge_cpu,    ur_doctor_judge_clock, ur_doctor_judge_copy,
+	ur_doctor_judge_cpu,    ur_doctor_judge_clock, ur_doctor_judge_copy,     ur_doctor_judge_settings,
 };
 
 static ur_doctor_judge_fn *const peer_judges[] = {
@@ -113,7 +113,7 @@ static void clean_text(char *s)
 void ur_doctor_clean(struct ur_doctor_facts *f)
 {
 	char *const names[] = {f->dev, f->rxe, f->port_setting, f->peer.name, f->peer.dev};
-	char *const texts[] = {f->dev_why, f->release, f->clock, f->firewall.where, f->firewall.remedy, f->peer.cm_why};
+	char *const texts[] = {f->dev_why, f->release, f->clock, f->firewall.where, f->firewall.remedy, f->peer.cm_why, f->fault};
 
 	for (unsigned i = 0; i < ur_array_size(names); i++)
 		clean_name(names[i]);

@@ -240,3 +240,24 @@ void ur_doctor_judge_copy(const struct ur_doctor_facts *f, struct ur_doctor_repo
 				       f->ptrace_scope, one ? "one other" : "no other", one ? "the rest" : "all others"),
 			 "sudo sysctl kernel.yama.ptrace_scope=0");
 }
+
+/* Whoever looks at packets has to be sent packets (ur_nic_set_watched). */
+#define NO_COPIES "exchange packets with processes of this host instead of copying long messages"
+
+void ur_doctor_judge_settings(const struct ur_doctor_facts *f, struct ur_doctor_report *r)
+{
+	const char *const where = "uroce info --config    # says where it is set";
+
+	if (f->fault[0])
+		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_SETTINGS_FAULT,
+					       "the setting fault is '%s': programs drop or change packets as it says, and " NO_COPIES,
+					       f->fault),
+				 "%s", where);
+	if (f->capture || f->trace)
+		ur_doctor_remedy(ur_doctor_add(r, UR_DOC_SETTINGS_WATCHED,
+					       "the setting %s is set: programs write every packet to a file, and " NO_COPIES,
+					       f->capture ? "capture" : "trace"),
+				 "%s", where);
+	if (!f->fault[0] && !f->capture && !f->trace)
+		ur_doctor_add(r, UR_DOC_SETTINGS_OK, "no setting injects faults, or writes a capture or a trace");
+}

@@ -19,7 +19,8 @@ typedef void ur_doctor_judge_fn(const struct ur_doctor_facts *f, struct ur_docto
 ur_doctor_judge_fn ur_doctor_judge_device, ur_doctor_judge_port, ur_doctor_judge_holder;
 /* host.c */
 ur_doctor_judge_fn ur_doctor_judge_mtu, ur_doctor_judge_kernel, ur_doctor_judge_buffer, ur_doctor_judge_merge, ur_doctor_judge_firewall,
-	ur_doctor_judge_processes, ur_doctor_judge_memlock, ur_doctor_judge_cpu, ur_doctor_judge_clock, ur_doctor_judge_copy;
+	ur_doctor_judge_processes, ur_doctor_judge_memlock, ur_doctor_judge_cpu, ur_doctor_judge_clock, ur_doctor_judge_copy,
+	ur_doctor_judge_settings;
 /* peer.c */
 ur_doctor_judge_fn ur_doctor_judge_peer, ur_doctor_judge_peer_mtu, ur_doctor_judge_cm, ur_doctor_judge_loss, ur_doctor_judge_gids;
 

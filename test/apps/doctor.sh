@@ -346,6 +346,16 @@ link_and_gone() {
 }
 test_doctor_device() { faulty link_and_gone; }
 
+# Settings under which programs lose packets, or write them.
+test_doctor_settings() {
+	UROCE_FAULT=drop=1% doctor "$NS2"
+	diagnosed 1 settings-fault -- settings-ok settings-watched || return 1
+	UROCE_TRACE=$TMP/trace doctor "$NS2"
+	diagnosed "$doctor_status" settings-watched -- settings-ok settings-fault || return 1
+	doctor "$NS2"
+	diagnosed "$doctor_status" settings-ok -- settings-fault settings-watched
+}
+
 # What /proc would have said is not known; nothing is said in its place.
 without_proc() {
 	local lib

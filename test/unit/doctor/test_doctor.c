@@ -84,14 +84,10 @@ static void held_by_root(struct ur_doctor_facts *f)
 	f->uid = 1001;
 }
 
-static void held_unknown(struct ur_doctor_facts *f)
+/* Nothing can be read. */
+static void unknown(struct ur_doctor_facts *f)
 {
-	f->holders_known = false;
-}
-
-static void buffers_unknown(struct ur_doctor_facts *f)
-{
-	f->net_admin = false;
+	f->holders_known = f->processes_known = f->net_admin = false;
 	f->rmem_max = 0;
 }
 
@@ -129,6 +125,12 @@ static void tiny_buffers(struct ur_doctor_facts *f)
 {
 	f->net_admin = false;
 	f->rmem_max = 4096;
+}
+
+static void settings(struct ur_doctor_facts *f)
+{
+	strcpy(f->fault, "drop=1%");
+	f->capture = true;
 }
 
 static void merging(struct ur_doctor_facts *f)
@@ -178,11 +180,6 @@ static void bypassed(struct ur_doctor_facts *f)
 static void silent_process(struct ur_doctor_facts *f)
 {
 	f->processes[f->process_count++] = (struct ur_doctor_process){.pid = 4711, .silent = true};
-}
-
-static void unknown_processes(struct ur_doctor_facts *f)
-{
-	f->processes_known = false;
 }
 
 static void one_cpu(struct ur_doctor_facts *f)
@@ -307,11 +304,11 @@ static const struct {
 	{UR_DOC_HOLDER_OTHER, held, "kill 4711"},
 	{UR_DOC_HOLDER_OTHER, held_unseen, "ss -Hulanp"},
 	{UR_DOC_HOLDER_OTHER, held_by_root, "sudo kill 4711"},
-	{UR_DOC_HOLDER_UNKNOWN, held_unknown, "ss -Hulanp"},
+	{UR_DOC_HOLDER_UNKNOWN, unknown, "ss -Hulanp"},
 	{UR_DOC_MTU_1024, mtu_1500, "ip link set dev eth0 mtu 4200"},
 	{UR_DOC_MTU_SMALL, mtu_600, "ip link set dev eth0 mtu 1500"},
 	{UR_DOC_MTU_SMALL, mtu_tiny, "ip link set dev eth0 mtu 1500"},
-	{UR_DOC_BUFFER_UNKNOWN, buffers_unknown, "sysctl net"},
+	{UR_DOC_BUFFER_UNKNOWN, unknown, "sysctl net"},
 	{UR_DOC_KERNEL_SEGMENT, no_segment, "linux-image"},
 	{UR_DOC_KERNEL_GRO, no_gro, "linux-image"},
 	{UR_DOC_BUFFER_SMALL, small_buffers, "net.core.rmem_max="},
@@ -324,12 +321,14 @@ static const struct {
 	{UR_DOC_FIREWALL_UNKNOWN, root_knows_without_peer, "sudo uroce doctor --dev eth0"},
 	{UR_DOC_FIREWALL_BYPASSED, bypassed, "nft"},
 	{UR_DOC_PROCESSES_SILENT, silent_process, "kill -CONT 4711"},
-	{UR_DOC_PROCESSES_UNKNOWN, unknown_processes, "ss"},
+	{UR_DOC_PROCESSES_UNKNOWN, unknown, "ss"},
 	{UR_DOC_CPU_FEW, one_cpu, "UROCE_SPIN_US=0"},
 	{UR_DOC_CPU_QUOTA, quota, "CPUQuota"},
 	{UR_DOC_CLOCK_SLOW, odd_kernel, "current_clocksource"},
 	{UR_DOC_COPY_LIMITED, odd_kernel, "kernel.yama.ptrace_scope=0"},
 	{UR_DOC_COPY_FORBIDDEN, no_copies, "process_vm_readv"},
+	{UR_DOC_SETTINGS_FAULT, settings, "uroce info --config"},
+	{UR_DOC_SETTINGS_WATCHED, settings, "uroce info --config"},
 	{UR_DOC_PEER_NAME, no_name, "getent ahosts 'host'"},
 	{UR_DOC_PEER_SELF, self, ""},
 	{UR_DOC_PEER_ROUTE, no_route, "ip route get 192.0.2.1"},
@@ -480,8 +479,8 @@ static void doctor__sentences(void)
 	says(mtu_600, UR_DOC_MTU_SMALL, "path MTU 512, which takes 2 packets where 1024 takes one");
 	says(mtu_tiny, UR_DOC_MTU_SMALL, "MTU 68 is too small for RoCE, whose smallest path MTU needs 352");
 	CU_ASSERT_STRING_EQUAL(says(hidden_process, UR_DOC_PROCESSES_OK, "1 other"), "1 other process uses uroce on eth0");
-	says(buffers_unknown, UR_DOC_BUFFER_UNKNOWN, "cannot determine");
-	says(held_unknown, UR_DOC_HOLDER_UNKNOWN, "cannot determine");
+	says(unknown, UR_DOC_BUFFER_UNKNOWN, "cannot determine");
+	says(unknown, UR_DOC_HOLDER_UNKNOWN, "cannot determine");
 }
 
 /* Commands that need root have sudo in front, for all but root, and only those. */
