@@ -403,10 +403,12 @@ static unsigned rx_row(struct ur_nic *nic, const struct ur_queue *q, const struc
 {
 	struct ur_row row;
 	uint64_t bytes;
-	unsigned run = ur_likely(!nic->capture) ? execute_row(nic, &row, like, pkts, n) : 0;
+	unsigned run = execute_row(nic, &row, like, pkts, n);
 
 	if (!run)
 		return 0;
+	for (unsigned i = 0; ur_unlikely(nic->capture != NULL) && q != &nic->loop.queue && i < run; i++)
+		record(nic, pkts[i]);
 	bytes = (uint64_t)run * (like->bth_off + row.stride);
 	if (ur_unlikely(like->flags & UR_PKT_LOCAL))
 		count_local(nic, q, run, bytes);
