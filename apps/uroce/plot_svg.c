@@ -2,6 +2,7 @@
 /* Four panels over one time axis, and a row of dots for each kind of event. No stroke is drawn twice, so the file stays small. */
 #include <inttypes.h>
 #include <stdarg.h>
+#include <string.h>
 
 #include "escape.h"
 #include "pcap.h"
@@ -9,7 +10,7 @@
 #include "svg.h"
 
 #define WIDE 1000
-#define LEFT 96
+#define LEFT 150 /* room for the longest name of a mark, with its number */
 #define RIGHT (WIDE - 24)
 #define TOP 84
 #define TALL 380 /* of the PSNs */
@@ -230,7 +231,7 @@ static void put_key(FILE *out, const struct ur_plot *p)
 			continue;
 		fprintf(out, "<path class=\"%s\" d=\"M%d 58h24\"/>\n", keys[i].class, x);
 		ur_svg_text(out, x + 29, 62, "dim", "start", keys[i].text, 64);
-		x += 150;
+		x += 41 + 5 * (int)strlen(keys[i].text);
 	}
 }
 
