@@ -71,6 +71,23 @@ test_mpi_libfabric() {
 	mpi --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include 'verbs;ofi_rxm' --mca osc pt2pt -- 3 FI_OFI_RXM_COMP_PER_PROGRESS=64 FI_OFI_RXM_CM_PROGRESS_INTERVAL=1000000
 }
 
+# mpi_two_hosts MCA... -- UROCE'S OPTIONS: two ranks on each host, as doc/mpi.md has it; in the place of ssh stands what enters the other host. Nothing but uroce
+# carries messages.
+mpi_two_hosts() {
+	local options=()
+	needs mpirun openmpi-bin && needs mpicc libopenmpi-dev || return
+	while [ "$1" != -- ]; do options+=("$1"); shift; done
+	shift
+	[ -x "$TMP/ranks" ] || mpicc -O2 -Wall -Wextra -Werror -o "$TMP/ranks" "$here/ranks.c" || return 1
+	printf '#!/bin/sh\nshift\nexec ip netns exec %s sh -c "$*"\n' "$NS2" >"$TMP/agent" && chmod +x "$TMP/agent"
+	in_ns "$NS1" timeout -k 5 90 mpirun --allow-run-as-root --oversubscribe --mca plm_rsh_agent "$TMP/agent" --host uroce-1:2,uroce-2:2 --mca coll ^hcoll \
+		"${options[@]}" "$UROCE" run --dev eth0 "$@" -- "$TMP/ranks" >"$TMP/out" 2>&1 </dev/null || { cat "$TMP/out"; fail "status $?"; return; }
+	cat "$TMP/out"
+	same_count 1 '^all is as it should be$' "$TMP/out"
+}
+test_two_hosts_mpi_ucx() { mpi_two_hosts --mca pml ucx --mca osc ucx --mca pml_ucx_devices any --mca pml_ucx_tls any -x UCX_TLS=rc,self -- --files; }
+test_two_hosts_mpi_libfabric() { mpi_two_hosts --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include 'verbs;ofi_rxm' --mca osc pt2pt --; }
+
 # A guest moves to another process while its memory is sent by RDMA WRITE. It has no disk and no system: its firmware looks for one for ever.
 test_qemu_migration() {
 	local i state

@@ -76,6 +76,25 @@ test_trust_two_users() {
 	served "$TMP/server"
 }
 
+# Where another user has the port, one has all that both ends on one host need in a network namespace of one's own, as doc/debugging.md says.
+test_trust_own_namespace() {
+	local as=("${as[@]}") UROCE=$UROCE
+	become_nobody
+	"${as[@]}" unshare -Urn true 2>/dev/null || { echo "user namespaces are not allowed here"; return "$SKIPPED"; }
+	ip netns exec "$NS1" "$UROCE" run --dev lo -- rping -s -P >"$TMP/server" 2>&1 </dev/null &
+	servers+=("$!")
+	wait_listening "$NS1" "$RPING" "$!" --dev lo || { cat "$TMP/server"; return 1; }
+	in_ns "$NS1" timeout 20 "${as[@]}" "$UROCE" run --dev lo -- rping -s -C 1 >"$TMP/out" 2>&1 </dev/null && { fail "two users have one port"; return; }
+	cat >"$TMP/within" <<-'SH'
+		ip link set lo up
+		"$0" run --dev lo -- rping -s -C 3 &
+		tries=0
+		until "$0" info --dev lo | grep -q 'listens on' || [ $((tries += 1)) -gt 100 ]; do sleep 0.1; done
+		"$0" run --dev lo -- rping -c -V -C 3 -a 127.0.0.1 && wait $!
+	SH
+	in_ns "$NS1" timeout -k 5 60 "${as[@]}" unshare -Ur -n sh -c "$(cat "$TMP/within")" "$UROCE" </dev/null
+}
+
 # A container with a /dev/shm, a /proc and process numbers of its own, in the same network: its processes are siblings.
 test_trust_container() {
 	local own='mount -t tmpfs tmpfs /dev/shm && exec "$0" "$@"' n
