@@ -166,8 +166,9 @@ static void hello_again(struct ur_requester *r)
 static void retry(struct ur_qp *qp, enum ur_trace_cause why, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
+	const bool explained = why == UR_TRACE_CAUSE_SEQ_NAK && ur_unlikely(r->rnr) && ur_rnr_explains_nak(r);
 
-	if (!spend_retry(qp))
+	if (!explained && !spend_retry(qp))
 		return;
 	if (why != UR_TRACE_CAUSE_TIMEOUT) {
 		r->packets_until = r->max;
@@ -294,7 +295,7 @@ static bool nak_too_soon(const struct ur_requester *r, ur_time now)
 	const ur_time rtt = r->rtt.mean ? r->rtt.mean : r->timeout / 4; /* before the first measurement: as far as it can be known */
 	const ur_time least = ur_max_time(rtt / 2, r->rtt.least - r->rtt.least / 8);
 
-	return r->restart == r->una && r->retry_left != r->retry_cnt && now - r->retried_at < least;
+	return r->restart == r->una && (r->retry_left != r->retry_cnt || r->rnr) && now - r->retried_at < least;
 }
 
 static void on_nak(struct ur_qp *qp, uint8_t syndrome, ur_time now)

@@ -238,6 +238,7 @@ static void flush_sends(struct ur_qp *qp)
 	r->una = r->next = r->max;
 	r->rd_out = 0;
 	r->rnr = UR_RNR_NONE;
+	r->thrown_away = false;
 	r->hole = false;
 	ur_repair_forget(r);
 	r->probe.what = UR_PROBE_NONE;

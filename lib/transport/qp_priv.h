@@ -93,6 +93,7 @@ struct ur_requester {
 	ur_time retried_at;              /* the last rewind that counted as a retry */
 	ur_time sent_at;                 /* when the last packet was built */
 	ur_time refused_at;              /* the first RNR NAK of the request that was refused last */
+	bool thrown_away;                /* what followed it, of which the peer has not complained yet */
 	uint32_t refused, refused_until; /* its SQ index; before this PSN requests may have been thrown away */
 	struct ur_window window;
 	struct ur_rtt rtt;

@@ -39,6 +39,7 @@ void ur_rnr_begin(struct ur_qp *qp, ur_time asked, ur_time now)
 		r->refused = r->head;
 	}
 	r->refused_until = r->max;
+	r->thrown_away = true;
 	if (r->rnr_cnt == WITHOUT_END)
 		wait = ur_rnr_wait(asked, now - r->refused_at);
 	r->rnr = UR_RNR_WAITS;
@@ -55,7 +56,20 @@ void ur_rnr_progress(struct ur_requester *r)
 		return;
 	}
 	r->rnr = UR_RNR_NONE;
+	r->thrown_away = false;
 	r->refused = r->refused_until = 0;
+}
+
+/*
+ * The refused request may have come again, been taken, and be followed by what was sent before its RNR NAK was heard: then the peer asks
+ * for what it has thrown away. Nothing was lost, and a QP whose retry count is 0 must not fail of that.
+ */
+bool ur_rnr_explains_nak(struct ur_requester *r)
+{
+	const bool explained = r->thrown_away && ur_psn_diff(r->refused_until, r->una) > 0;
+
+	r->thrown_away &= !explained;
+	return explained;
 }
 
 bool ur_rnr_stops(const struct ur_requester *r, uint32_t index)

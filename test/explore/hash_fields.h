@@ -203,6 +203,7 @@ static const struct field requester_fields[] = {
 	AT(retried_at),
 	AT(sent_at),
 	NO(refused_at, "the peers' RNR timers are longer than what it makes longer"),
+	IS(thrown_away),
 	IS(refused),
 	IS(refused_until),
 	NO(window, "a table of its own"),

@@ -310,6 +310,36 @@ static void wait__is_exact_where_retries_are_counted(void)
 	th_close(&h);
 }
 
+/*
+ * A request is taken at last, before its RNR NAK is heard, and what was sent behind it meanwhile makes the peer ask for what it has thrown
+ * away. That is no loss, of which a QP without retries would fail; a NAK too many is.
+ */
+static void nak__of_what_was_thrown_away(void)
+{
+	struct th_opt o = th_default;
+
+	o.retry_cnt = 0;
+	th_open(&h, &o);
+	for (uint64_t i = 0; i < 4; i++)
+		th_post(&h, 0, IBV_WR_SEND, i, 0, 8, 0, IBV_SEND_SIGNALED);
+	CU_ASSERT_EQUAL(th_drain(&h, 0), 4);
+	th_ack(&h, 0, 100, RNR(SOON));
+	expect_ask(100);
+	th_ack(&h, 0, 100, ACK);
+	th_expect_wc(h.n[0].scq, 0, IBV_WC_SUCCESS);
+	th_drain(&h, 0);
+	th_ack(&h, 0, 101, SEQ_NAK);
+	CU_ASSERT_EQUAL(ur_qp_state(h.n[0].qp), IBV_QPS_RTS);
+	expect_psns(101, 1);
+	th_ack(&h, 0, 101, SEQ_NAK); /* a copy */
+	CU_ASSERT_EQUAL(ur_qp_state(h.n[0].qp), IBV_QPS_RTS);
+	th_sleep(&h, 100 * UR_NS_PER_MS);
+	th_drain(&h, 0);
+	th_ack(&h, 0, 101, SEQ_NAK);
+	th_expect_wc(h.n[0].scq, 1, IBV_WC_RETRY_EXC_ERR);
+	th_close(&h);
+}
+
 void ur_suite_rnr(void)
 {
 	CU_pSuite s = CU_add_suite("rnr", NULL, NULL);
@@ -325,4 +355,5 @@ void ur_suite_rnr(void)
 	CU_ADD_TEST(s, wait__grows_where_retries_have_no_end);
 	CU_ADD_TEST(s, wait__begins_anew);
 	CU_ADD_TEST(s, wait__is_exact_where_retries_are_counted);
+	CU_ADD_TEST(s, nak__of_what_was_thrown_away);
 }
