@@ -52,7 +52,7 @@ test_ports_across_processes() {
 test_bindv6only() {
 	local status
 	build_addresses || return 1
-	uroce_in "$NS1" -- "$TMP/addresses" conflict 4 6 EADDRNOTAVAIL || return 1
+	uroce_in "$NS1" -- "$TMP/addresses" conflict 4 6 EADDRINUSE || return 1
 	in_ns "$NS1" sysctl -qw net.ipv6.bindv6only=1
 	uroce_in "$NS1" -- "$TMP/addresses" conflict 4 6 0 && uroce_in "$NS1" -- "$TMP/addresses" conflict 6 4 0
 	status=$?
