@@ -273,12 +273,15 @@ def attack_too_long(wire, victim, peer, mtu, times=20):
     path_mtu_of_request(wire, dst)
 
 
-def attack_flood(wire, victim, ports, seconds, hosts, rate=1e9):
-    """REQs from that many addresses of the victim's subnet (IPv6) in turn, by turns to these ports, at most `rate` in a second."""
+def attack_flood(wire, victim, ports, seconds, hosts, rate=1e9, least=0):
+    """
+    REQs from that many addresses of the victim's subnet (IPv6) in turn, by turns to these ports, at most `rate` in a second. For so many seconds, or on a
+    busy machine longer, until `least` have been sent.
+    """
     dst, ports, n = address(victim), [int(p) for p in ports.split(",")], 0
     subnet = dst[:8] + os.urandom(4)
     begin = time.monotonic()
-    while (now := time.monotonic() - begin) < float(seconds):
+    while (now := time.monotonic() - begin) < float(seconds) or (n < int(least) and now < 20 * float(seconds)):
         time.sleep(max(0, n / float(rate) - now))
         src = subnet + struct.pack("!I", n % int(hosts))
         try:

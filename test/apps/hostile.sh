@@ -187,7 +187,7 @@ flooded() {
 	uroce_in "$NS2" --counters "$TMP/honest" -- stdbuf -oL rping -c -v -a "$victim" -C 2500 -S 64 >"$TMP/client" &
 	client=$!
 	for _ in $(seq 200); do [ ! -s "$TMP/client" ] || break; sleep 0.02; done
-	attack flood victim="$victim" ports=7600,7999 seconds=1 hosts="$hosts" >"$TMP/attack" || return 1
+	attack flood victim="$victim" ports=7600,7999 seconds=1 least=2000 hosts="$hosts" >"$TMP/attack" || return 1
 	wait $client
 	same_count 2500 '^ping data' "$TMP/client" && served "$TMP/server" || return 1
 	after=$(most_memory rdma_server)
@@ -206,7 +206,7 @@ half_open() {
 	victim_mac=$(in_ns "$NS1" cat /sys/class/net/eth0/address)
 	gcc -O2 -Wall -Wextra -Werror -o "$TMP/crowded" "$here/crowded.c" -lrdmacm -libverbs || return 1
 	serve 7333 "$NS1" "$TMP/server" --counters "$TMP/counters" -- prlimit --nofile=1024:1024 "$TMP/crowded" || return 1
-	attack flood victim=$victim ports=7333 seconds=3 hosts="$hosts" rate=400 >"$TMP/attack" || return 1
+	attack flood victim=$victim ports=7333 seconds=3 least=1000 hosts="$hosts" rate=400 >"$TMP/attack" || return 1
 	for _ in 1 2 3; do
 		uroce_in "$NS2" -- "$TMP/crowded" $victim >"$TMP/client" 2>&1 || { cat "$TMP/client"; tail -n 3 "$TMP/server"; fail "an honest client"; return; }
 	done
