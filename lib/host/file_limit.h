@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 struct ur_file_limit {
-	bool blocked; /* before, too: then a signal that came may be the program's */
+	bool blocked, pending; /* before */
 };
 
 /* Fit for signal handlers, and errno stays as it is. They do not nest. */

@@ -80,7 +80,7 @@ static int write_much(void)
 	return sigpending(&set) || sigismember(&set, SIGXFSZ) ? 4 : 0;
 }
 
-/* A program that blocks the signal itself keeps it blocked. */
+/* A program that blocks the signal itself keeps it blocked, finds none of ours, and keeps one of its own. */
 static int write_blocked(void)
 {
 	static const char bytes[10000];
@@ -92,7 +92,14 @@ static int write_blocked(void)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	if (ur_output_write(fd, bytes, sizeof(bytes)) != 4096)
 		return 1;
-	return sigprocmask(SIG_BLOCK, NULL, &set) || !sigismember(&set, SIGXFSZ) ? 2 : 0;
+	if (sigprocmask(SIG_BLOCK, NULL, &set) || !sigismember(&set, SIGXFSZ))
+		return 2;
+	if (sigpending(&set) || sigismember(&set, SIGXFSZ))
+		return 3;
+	raise(SIGXFSZ);
+	if (ur_output_write(fd, bytes, sizeof(bytes)) != 0)
+		return 4;
+	return sigpending(&set) || !sigismember(&set, SIGXFSZ) ? 5 : 0;
 }
 
 static void output__ends_at_the_limit(void)
