@@ -72,14 +72,16 @@ static bool can_tell_users(uid_t uid)
 /* --- acquaintances --- */
 
 /* Who is not met answers later, where there is a way to. Nobody else would say why two programs do not find each other. */
-static void note_failure(struct ur_acceptor *g)
+/* Is something lacking that may be there the next time? Says so, once. */
+static bool note_failure(struct ur_acceptor *g)
 {
 	if (errno != EMFILE && errno != ENFILE && errno != ENOMEM)
-		return;
+		return false;
 	g->lacks = true;
 	if (!g->told)
 		fprintf(stderr, "uroce: this process cannot meet all others that use the device: %s\n", ur_limit_reason(errno));
 	g->told = true;
+	return true;
 }
 
 static void wake_poller(const struct ur_own_page *own)
@@ -163,12 +165,12 @@ static void receive_answer(struct ur_acceptor *g, uint8_t slot)
 		else
 			ur_hang_up(&g->refused, fds[0]), ur_hang_up(&g->refused, fds[1]);
 	} else {
-		note_failure(g);
+		g->again[slot] = note_failure(g);
 	}
 	close(fd);
 }
 
-/* Where `again` is set later, that is because too many others wait there. */
+/* Where `again` is set later, that is because too many others wait there, or something is lacking. */
 static void introduce(struct ur_acceptor *g, uint8_t slot)
 {
 	char name[UR_NAME_MAX];
@@ -177,11 +179,9 @@ static void introduce(struct ur_acceptor *g, uint8_t slot)
 
 	ur_slot_name(g->key, slot, name);
 	fd = ur_name_socket(name, false);
-	g->again[slot] = fd < 0 && errno == EAGAIN;
-	if (fd < 0) {
-		note_failure(g);
+	g->again[slot] = fd < 0 && (errno == EAGAIN || note_failure(g));
+	if (fd < 0)
 		return;
-	}
 	if (ur_handshake_peer(fd, &c) && c.uid == g->uid && ur_handshake_send(fd, g->own))
 		g->asked[slot] = fd;
 	else

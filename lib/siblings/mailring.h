@@ -14,7 +14,7 @@
 #include "wire/pkt.h"
 
 /*
- * A ring has `size` bytes, a power of two of at least UR_MAILRING_LEAST. Appends a packet after *tail, where the reader has come to `head`,
+ * A ring has `size` bytes, one of those in host/page.h. Appends a packet after *tail, where the reader has come to `head`,
  * and moves *tail. False when there is no room, or `head` is none that this ring can have. The packet stays the caller's; a longer one than
  * UR_PKT_ROOM is left out.
  */
