@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "files.h"
@@ -83,15 +84,24 @@ static int no_program(const char *name, int status)
 			   status == UR_EXIT_NO_PROGRAM ? "does not exist" : "cannot be executed");
 }
 
+/* Rights that the caller does not have, by which ld.so trusts nothing of the caller's; NULL: none. */
+static const char *rights_of_its_own(const char *program, const struct stat *st)
+{
+	if (st->st_mode & S_ISUID && st->st_uid != geteuid())
+		return "is set-user-ID";
+	if (st->st_mode & S_ISGID && st->st_gid != getegid())
+		return "is set-group-ID";
+	return geteuid() && getxattr(program, "security.capability", NULL, 0) > 0 ? "has capabilities" : NULL;
+}
+
 /* 0, or 126: the library could not be put into the program, which would run without uroce as if nothing were the matter. */
 static int check_preload(const char *program, const struct stat *st)
 {
-	const char *why = ur_preload_obstacle(program);
+	const char *why = ur_preload_obstacle(program), *more = rights_of_its_own(program, st);
 
-	if ((st->st_mode & S_ISUID) && st->st_uid != geteuid())
-		return ur_cmd_fail(UR_EXIT_CANNOT_RUN,
-				   "program '%s' is set-user-ID, for which the system ignores preloaded libraries: run it as its owner",
-				   program);
+	if (more)
+		return ur_cmd_fail(UR_EXIT_CANNOT_RUN, "program '%s' %s, for which the system ignores preloaded libraries: run %s", program,
+				   more, st->st_mode & S_ISUID ? "it as its owner" : "a copy of it");
 	if (why)
 		return ur_cmd_fail(
 			UR_EXIT_CANNOT_RUN,
