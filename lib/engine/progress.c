@@ -403,7 +403,9 @@ int ur_progress_bind(struct ur_engine *e)
 
 	ur_cpus_parse(e->cfg.cpus, &cpus);
 	err = ur_thread_bind(&cpus);
-	if (err)
+	if (err && err != EINVAL)
+		ur_engine_set_error("no thread can be started, as the setting cpus wants one: %s", ur_limit_reason(err));
+	else if (err)
 		ur_engine_set_error("setting cpus is '%s', but this process may use none of these CPUs (%s): 'taskset -cp $$' lists some",
 				    e->cfg.cpus, strerror(err));
 	return err;
