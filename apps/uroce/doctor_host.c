@@ -162,7 +162,8 @@ void ur_doctor_read_host(struct ur_doctor_facts *f)
 	f->copy_error = copy_error();
 	f->memlock = getrlimit(RLIMIT_MEMLOCK, &lim) || lim.rlim_cur == RLIM_INFINITY ? UINT64_MAX : lim.rlim_cur;
 	strcpy(f->port_setting, "auto");
-	if (ur_config_load(&c, err, sizeof(err)))
+	f->settings_unknown = ur_config_load(&c, err, sizeof(err)) != 0;
+	if (f->settings_unknown)
 		return;
 	f->spin_us = c.spin_us;
 	snprintf(f->port_setting, sizeof(f->port_setting), "%.15s", c.port);

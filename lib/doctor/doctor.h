@@ -215,8 +215,9 @@ struct ur_doctor_facts {
 	unsigned ptrace_scope; /* of Yama; 0 where it is not, too */
 	int copy_error;        /* 0, or the errno with which copying from a process's memory is refused whatever the process */
 
-	char fault[128];     /* the setting, perhaps not all of it; "" for none */
-	bool capture, trace; /* settings that are set */
+	bool settings_unknown; /* they could not be read */
+	char fault[128];       /* the setting, perhaps not all of it; "" for none */
+	bool capture, trace;   /* settings that are set */
 
 	bool with_peer;
 	struct ur_doctor_peer peer;

@@ -258,6 +258,6 @@ void ur_doctor_judge_settings(const struct ur_doctor_facts *f, struct ur_doctor_
 					       "the setting %s is set: programs write every packet to a file, and " NO_COPIES,
 					       f->capture ? "capture" : "trace"),
 				 "%s", where);
-	if (!f->fault[0] && !f->capture && !f->trace)
+	if (!f->fault[0] && !f->capture && !f->trace && !f->settings_unknown)
 		ur_doctor_add(r, UR_DOC_SETTINGS_OK, "no setting injects faults, or writes a capture or a trace");
 }
