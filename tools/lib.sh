@@ -106,11 +106,14 @@ build_tree() {
 	step "building $(basename "$dir")" nice -n "${NICE:-0}" ninja -j"$JOBS" -C "$dir" ${TARGETS:-}
 }
 
-# build_release DIR [MESON OPTIONS...]: as build_tree, in the way in which packages are built (tools/release.ini).
+# build_release DIR [MESON OPTIONS...]: as build_tree, in the way in which packages are built (tools/release.ini). Begins anew when that has changed.
 build_release() {
-	local dir=$1 flags
+	local dir=$1 flags way
 	shift
 	flags=$(DEB_BUILD_MAINT_OPTIONS=hardening=+all dpkg-buildflags --export=sh) || return 1
+	way=$(printf '%s\n' "$flags" "$@" | cat - "$ROOT/tools/release.ini")
+	[ "$way" = "$(cat "$dir/way" 2>/dev/null)" ] || rm -rf "$dir"
+	mkdir -p "$dir" && printf '%s\n' "$way" >"$dir/way" || return 1
 	(
 		eval "$flags"
 		[ -f "$dir/build.ninja" ] || set -- --native-file "$ROOT/tools/release.ini" --prefix "$dir/installed" "$@"
@@ -119,7 +122,7 @@ build_release() {
 }
 
 # install_release DIR [MESON OPTIONS...]: what users get: a release, stripped, in DIR/installed.
-install_release() { build_release "$@" && step "installing $(basename "$1")" meson install -C "$1" --no-rebuild --strip --quiet; }
+install_release() { build_release "$@" && rm -rf "$1/installed" && step "installing $(basename "$1")" meson install -C "$1" --no-rebuild --strip --quiet; }
 
 # take_installation TREE: what is tested: the prefix of an installation, or a build directory, which is installed below $TMP. Sets $PREFIX, $UROCE, the
 # command, and $LIB, the folder of liburoce.so.
