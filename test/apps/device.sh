@@ -431,7 +431,7 @@ test_says_which_interfaces_there_are() {
 		timeout 20 unshare --net "$UROCE" run -- $program >"$TMP/out" 2>"$TMP/err" </dev/null
 		same_count 1 '^uroce: no network interface .*(there is only the loopback).*--dev lo' "$TMP/err" && same_count 1 '^uroce:' "$TMP/err" || return
 	done
-	timeout 20 unshare --net env LD_PRELOAD="$BUILD/lib/liburoce.so.1" ibv_devices >"$TMP/out" 2>"$TMP/err"
+	timeout 20 unshare --net env LD_PRELOAD="$LIB/liburoce.so.1" ibv_devices >"$TMP/out" 2>"$TMP/err"
 	[ ! -s "$TMP/err" ] || { cat "$TMP/err"; fail "a program that may do without"; }
 }
 # link_says PATTERN STATUS: a server, and info, say the same one sentence of the interface raw0 on stderr. The server waits, as ever.
