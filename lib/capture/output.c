@@ -102,6 +102,6 @@ const char *ur_output_reason(int err)
 	if (err == ETIMEDOUT)
 		return "it accepts nothing any more: keep its reader running";
 	if (err == EFBIG)
-		return "files may not grow further (ulimit -f): raise the limit, or write to a pipe";
+		return "files may not grow further (ulimit -f, or the limit of the file system): raise the limit, or write to a pipe";
 	return strerror(err);
 }
