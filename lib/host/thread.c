@@ -25,14 +25,18 @@ __attribute__((constructor)) static void note_cpus(void)
 static int create(pthread_t *thread, size_t stack, const cpu_set_t *cpus, void *(*run)(void *), void *arg)
 {
 	pthread_attr_t attr;
+	sigset_t all, old;
 	int err;
 
+	sigfillset(&all);
 	pthread_attr_init(&attr);
 	if (stack)
 		pthread_attr_setstacksize(&attr, stack);
 	err = CPU_COUNT(cpus) ? pthread_attr_setaffinity_np(&attr, sizeof(*cpus), cpus) : 0;
+	pthread_sigmask(SIG_SETMASK, &all, &old); /* it inherits the mask; set by itself it would come too late */
 	if (!err)
 		err = pthread_create(thread, &attr, run, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
 	return err;
 }
@@ -40,15 +44,11 @@ static int create(pthread_t *thread, size_t stack, const cpu_set_t *cpus, void *
 int ur_thread_start(pthread_t *thread, const char *name, size_t stack, void *(*run)(void *), void *arg)
 {
 	static const cpu_set_t inherited;
-	sigset_t all, old;
 	int err;
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old); /* it inherits the mask; set by itself it would come too late */
 	err = create(thread, stack, CPU_COUNT(&bound) ? &bound : &given, run, arg);
 	if (err == EINVAL || err == EPERM) /* none of them is there any more, or a filter forbids the call */
 		err = create(thread, stack, &inherited, run, arg);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (!err)
 		pthread_setname_np(*thread, name);
 	return err;
