@@ -96,6 +96,7 @@ static int engine_create(struct ur_engine **out)
 	else
 		r = ur_engine_nic_open(e);
 	e->log_chosen = ur_config_chosen("log");
+	e->stderr_is_terminal = isatty(STDERR_FILENO);
 	if (r) {
 		engine_free(e);
 		return r;

@@ -30,54 +30,55 @@ struct ur_port_kind {
 };
 
 struct ur_engine {
-	pthread_mutex_t nic_lock;   /* guards nic and everything below it */
-	int cancel_state;           /* of the thread that holds `nic_lock` */
-	atomic_bool taken;          /* a hint: somebody holds it. Those who poll read this, and leave the lock's cache line to its holder */
-	atomic_uint misses;         /* times that a thread found it taken, until its next holder counts them */
-	atomic_uint waiters;        /* threads that wait for `nic_lock`: the progress thread lets them pass */
+	pthread_mutex_t nic_lock; /* guards nic and everything below it */
+	int cancel_state;         /* of the thread that holds `nic_lock` */
+	atomic_bool taken;        /* a hint: somebody holds it. Those who poll read this, and leave the lock's cache line to its holder */
+	atomic_uint misses;       /* times that a thread found it taken, until its next holder counts them */
+	atomic_uint waiters;      /* threads that wait for `nic_lock`: the progress thread lets them pass */
 	struct ur_nic *nic;
-	struct ur_reply reply; /* under the lock */
+	struct ur_reply reply;                           /* under the lock */
 	struct ur_coalesce coalesce[UR_COALESCE_PLACES]; /* of threads that post */
-	struct ur_list watches; /* of struct ur_engine_watch; under the lock */
+	struct ur_list watches;                          /* of struct ur_engine_watch; under the lock */
 
 	/* Who polls (poller.h). Times are of ur_engine_now; the progress thread writes `wake_at`, everybody reads it. */
-	_Atomic ur_time driven_at;  /* when an application last drove the NIC; 0: it is about to block */
-	_Atomic ur_time wake_at;    /* until when the progress thread sleeps; 0: it is awake */
-	atomic_bool aside;          /* it sleeps because an application drives, not on the port's descriptor */
-	atomic_bool owes;           /* the last drive left something to be sent */
-	atomic_bool once_more;      /* it said that it is about to block: one more poll does not mean that it polls on */
-	int wake_fd;                /* eventfd that ends its sleep */
-	struct ur_costs costs;      /* as measured so far; beside what each post reads */
+	_Atomic ur_time driven_at; /* when an application last drove the NIC; 0: it is about to block */
+	_Atomic ur_time wake_at;   /* until when the progress thread sleeps; 0: it is awake */
+	atomic_bool aside;         /* it sleeps because an application drives, not on the port's descriptor */
+	atomic_bool owes;          /* the last drive left something to be sent */
+	atomic_bool once_more;     /* it said that it is about to block: one more poll does not mean that it polls on */
+	int wake_fd;               /* eventfd that ends its sleep */
+	struct ur_costs costs;     /* as measured so far; beside what each post reads */
 
 	struct ur_config cfg;
 	struct ur_device_info info;
-	bool is_nic; /* the device is a PCI NIC */
-	pthread_mutex_t dma_lock; /* held while its memory changes (dma.c); at the end of the process for good. The innermost lock */
-	pthread_mutex_t info_lock; /* of what starting and the interface change in `info`; held for a few instructions */
-	struct ur_hostif hostif;    /* shared mode */
-	struct ur_registry *registry; /* under the lock; NULL when it could not be had */
-	struct ur_local *local;       /* NULL without a registry */
-	struct ur_farewells *farewells; /* NULL: nobody speaks for us */
-	struct ur_tracer *tracer;     /* under the lock; NULL: nobody wants to know */
-	struct ur_publisher *publisher; /* under the lock; NULL until the port is open, and when it could not be had */
-	_Atomic ur_time steer_at;       /* when the progress thread tells the port again who listens; UR_TIME_NEVER: not to be told */
-	_Atomic ur_time publish_at;     /* when the progress thread asks next whether that is due; UR_TIME_NEVER without one */
-	int monitor_fd, silence_fd; /* shared mode; -1 otherwise */
+	bool is_nic;                     /* the device is a PCI NIC */
+	pthread_mutex_t dma_lock;        /* held while its memory changes (dma.c); at the end of the process for good. The innermost lock */
+	pthread_mutex_t info_lock;       /* of what starting and the interface change in `info`; held for a few instructions */
+	struct ur_hostif hostif;         /* shared mode */
+	struct ur_registry *registry;    /* under the lock; NULL when it could not be had */
+	struct ur_local *local;          /* NULL without a registry */
+	struct ur_farewells *farewells;  /* NULL: nobody speaks for us */
+	struct ur_tracer *tracer;        /* under the lock; NULL: nobody wants to know */
+	struct ur_publisher *publisher;  /* under the lock; NULL until the port is open, and when it could not be had */
+	_Atomic ur_time steer_at;        /* when the progress thread tells the port again who listens; UR_TIME_NEVER: not to be told */
+	_Atomic ur_time publish_at;      /* when the progress thread asks next whether that is due; UR_TIME_NEVER without one */
+	int monitor_fd, silence_fd;      /* shared mode; -1 otherwise */
 	const struct ur_port_kind *kind; /* of the port, once it is open */
 	bool warned_of_scope;            /* under the lock */
+	bool stderr_is_terminal;         /* when it was created */
 	bool log_chosen;                 /* UROCE_LOG says how much, whatever stderr is */
 	struct ur_troubles troubles;     /* under the lock */
-	bool port_error;            /* the port's descriptor reports an error that stays: the progress thread naps instead */
+	bool port_error;                 /* the port's descriptor reports an error that stays: the progress thread naps instead */
 
 	pthread_mutex_t start_lock;
 	pthread_cond_t start_cond;
 	enum { UR_ENGINE_COLD, UR_ENGINE_STARTING, UR_ENGINE_RUNNING, UR_ENGINE_FAILED, UR_ENGINE_STOPPED } state;
 	int start_err;
-	char start_text[512];       /* the sentence of a start that failed */
+	char start_text[512]; /* the sentence of a start that failed */
 	pthread_t progress;
 	atomic_bool stop;
-	atomic_bool foreign;        /* this is a forked child and the engine its parent's */
-	struct ur_engine *parents;  /* that of the parent's parent */
+	atomic_bool foreign;       /* this is a forked child and the engine its parent's */
+	struct ur_engine *parents; /* that of the parent's parent */
 };
 
 /* Sets the sentence of ur_engine_error. */

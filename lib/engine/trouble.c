@@ -166,7 +166,7 @@ static enum ur_trouble_wish wish(const struct ur_engine *e)
 {
 	if (strcmp(e->cfg.log, "error"))
 		return UR_TROUBLE_ALL;
-	return !e->log_chosen && isatty(STDERR_FILENO) ? UR_TROUBLE_FAILURES : UR_TROUBLE_QUIET;
+	return !e->log_chosen && e->stderr_is_terminal ? UR_TROUBLE_FAILURES : UR_TROUBLE_QUIET;
 }
 
 void ur_engine_trouble(struct ur_engine *e, const struct ur_cm_trouble *t)
