@@ -86,8 +86,7 @@ static int engine_create(struct ur_engine **out)
 	ur_costs_init(&e->costs);
 	ur_list_init(&e->watches);
 	e->monitor_fd = e->silence_fd = -1;
-	e->steer_at = UR_TIME_NEVER;
-	e->publish_at = UR_TIME_NEVER;
+	e->steer_at = e->publish_at = UR_TIME_NEVER;
 	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	ur_config_warn();
 	r = e->wake_fd < 0 ? errno : ur_config_load(&e->cfg, err, sizeof(err));

@@ -38,6 +38,16 @@ struct run {
 	ur_fault_forward forward;
 };
 
+/*
+ * What one call lets go on, in its order. Each has its own, for a packet that is forwarded may be answered at once: then faults are applied
+ * to the answer, in the middle of forwarding, and the rest of what goes on here has to wait for its turn.
+ */
+struct output {
+	struct gone gone[2 * UR_FAULT_BURST + FAULT_MORE]; /* from gone[at] to gone[n] */
+	unsigned at, n;
+	struct run run;
+};
+
 /* What may be done to a packet, in this order: by a rule, by its number, or by chance. */
 enum step { BY_CHANCE = UR_FAULT_RULES, DROPS = BY_CHANCE, DUPLICATES, CORRUPTS, REORDERS, NOTHING };
 
@@ -51,10 +61,8 @@ struct ur_faults {
 	struct ur_fault_origin origin;
 	struct ur_rng rng;
 	struct held held[FAULT_HELD_MAX];
-	unsigned held_n, to_be_passed;                    /* of them, how many wait for packets */
-	struct gone out[2 * UR_FAULT_BURST + FAULT_MORE]; /* from out[out_at] to out[out_n] */
-	unsigned out_at, out_n;
-	struct run run;
+	unsigned held_n, to_be_passed; /* of them, how many wait for packets */
+	struct output *out;            /* of the current call */
 };
 
 /* --- the injector --- */
@@ -99,43 +107,61 @@ void ur_faults_destroy(struct ur_faults *f)
 /* Those of the same way as the first one, up to a burst. They have left before they are forwarded: that may let others follow. */
 static void forward_some(struct ur_faults *f)
 {
-	const ur_fault_forward forward = f->out[f->out_at].forward;
+	struct output *o = f->out;
+	const ur_fault_forward forward = o->gone[o->at].forward;
 	struct ur_pkt *pkts[UR_FAULT_BURST];
 	unsigned n = 0;
 
-	while (f->out_at < f->out_n && n < UR_FAULT_BURST && f->out[f->out_at].forward == forward)
-		pkts[n++] = f->out[f->out_at++].p;
-	if (f->out_at == f->out_n)
-		f->out_at = f->out_n = 0;
+	while (o->at < o->n && n < UR_FAULT_BURST && o->gone[o->at].forward == forward)
+		pkts[n++] = o->gone[o->at++].p;
+	if (o->at == o->n)
+		o->at = o->n = 0;
 	forward(f->host.ctx, pkts, n);
 }
 
 static void forward_all(struct ur_faults *f)
 {
-	while (f->out_at < f->out_n)
+	while (f->out->at < f->out->n)
 		forward_some(f);
+}
+
+/* Begins a call, maybe inside of another one, whose output is returned for end_call. */
+static struct output *begin_call(struct ur_faults *f, struct output *o, ur_time now)
+{
+	struct output *outer = f->out;
+
+	o->at = o->n = o->run.n = 0;
+	f->out = o;
+	f->now = now;
+	return outer;
+}
+
+static void end_call(struct ur_faults *f, struct output *outer)
+{
+	forward_all(f);
+	f->out = outer;
 }
 
 /* Nothing is forwarded while a packet is dealt with: there has to be room for all that it may let go. */
 static void make_room(struct ur_faults *f)
 {
-	if (f->out_n + FAULT_MORE > ur_array_size(f->out))
+	if (f->out->n + FAULT_MORE > ur_array_size(f->out->gone))
 		forward_all(f);
 }
 
 static void add(struct ur_faults *f, struct ur_pkt *p, ur_fault_forward forward)
 {
-	f->out[f->out_n++] = (struct gone){p, forward};
+	f->out->gone[f->out->n++] = (struct gone){p, forward};
 }
 
 static void end_run(struct ur_faults *f)
 {
-	const struct run r = f->run;
+	const struct run r = f->out->run;
 	struct ur_pkt *p;
 
 	if (!r.n)
 		return;
-	f->run.n = 0;
+	f->out->run.n = 0;
 	p = f->host.part(f->host.ctx, r.dir, r.t, r.from, r.n);
 	if (p)
 		add(f, p, r.forward);
@@ -313,7 +339,6 @@ static bool act_by_rule(struct ur_faults *f, unsigned rule, struct ur_pkt *p, co
 	ur_count(f->host.counters, (enum ur_counter)(UR_C_FAULT_RULE1 + rule));
 	ur_count(f->host.counters, counter_of[r->action]);
 	switch (r->action) {
-	case UR_FAULT_DROP: ur_pkts_release(&p, 1); return true;
 	case UR_FAULT_DUPLICATE:
 		h.p = f->host.copy(f->host.ctx, p);
 		if (h.p && !r->delay)
@@ -326,6 +351,7 @@ static bool act_by_rule(struct ur_faults *f, unsigned rule, struct ur_pkt *p, co
 	case UR_FAULT_CORRUPT: corrupt(f, p); return false;
 	case UR_FAULT_MARK: mark(p); return false;
 	case UR_FAULT_HOLD: h.rule = (int)rule; return hold(f, h);
+	case UR_FAULT_DROP: /* drops() */
 	case UR_FAULT_TRIM: /* refused by the parser: ur_fault_rule_of_cables */
 	case UR_FAULT_ACTIONS: break;
 	}
@@ -338,10 +364,6 @@ static bool act_by_chance(struct ur_faults *f, enum step s, struct ur_pkt *p, ur
 	struct ur_pkt *d;
 
 	switch (s) {
-	case DROPS:
-		ur_count(f->host.counters, UR_C_FAULT_DROP);
-		ur_pkts_release(&p, 1);
-		return true;
 	case DUPLICATES:
 		ur_count(f->host.counters, UR_C_FAULT_DUP);
 		d = f->host.copy(f->host.ctx, p);
@@ -382,12 +404,30 @@ static unsigned next_step(struct ur_faults *f, unsigned s, const struct ur_fault
 	return NOTHING;
 }
 
+/* Does step `s` drop the packet? Counts it: the packet is the caller's to release, who needs no copy of it. */
+static bool drops(struct ur_faults *f, unsigned s)
+{
+	const bool by_rule = s < BY_CHANCE;
+
+	if (by_rule ? f->row[s].rule.action != UR_FAULT_DROP : s != DROPS)
+		return false;
+	if (by_rule)
+		ur_count(f->host.counters, (enum ur_counter)(UR_C_FAULT_RULE1 + s));
+	ur_count(f->host.counters, UR_C_FAULT_DROP);
+	return true;
+}
+
 /* Step `s` and those after it. False: it does not pass now. */
 static bool apply_steps(struct ur_faults *f, unsigned s, struct ur_pkt *p, const struct ur_fault_pkt *seen, ur_fault_forward forward)
 {
-	for (; s != NOTHING; s = next_step(f, s + 1, seen))
+	for (; s != NOTHING; s = next_step(f, s + 1, seen)) {
+		if (drops(f, s)) {
+			ur_pkts_release(&p, 1);
+			return false;
+		}
 		if (s < BY_CHANCE ? act_by_rule(f, s, p, seen, forward) : act_by_chance(f, s, p, forward))
 			return false;
+	}
 	go_on(f, p, forward);
 	return true;
 }
@@ -419,9 +459,11 @@ static void apply(struct ur_faults *f, enum ur_fault_dir dir, struct ur_pkt *p, 
 static void join_run(struct ur_faults *f, const struct ur_pkt *t, struct ur_train_cursor at, enum ur_fault_dir dir,
 		     ur_fault_forward forward)
 {
-	if (!f->run.n)
-		f->run = (struct run){.t = t, .from = at, .dir = dir, .forward = forward};
-	f->run.n++;
+	struct run *r = &f->out->run;
+
+	if (!r->n)
+		*r = (struct run){.t = t, .from = at, .dir = dir, .forward = forward};
+	r->n++;
 }
 
 /* The packet at `at`, of which `seen` tells. */
@@ -437,6 +479,8 @@ static void apply_in_train(struct ur_faults *f, const struct ur_pkt *t, struct u
 		return;
 	}
 	end_run(f);
+	if (drops(f, s))
+		return;
 	one = f->host.part(f->host.ctx, seen->dir, t, at, 1);
 	if (one && apply_steps(f, s, one, seen, forward))
 		follow(f, seen);
@@ -462,8 +506,8 @@ static void apply_to_train(struct ur_faults *f, enum ur_fault_dir dir, struct ur
 			describe(f, read_bth(bth, len, &frame) ? &frame : NULL, &seen);
 		apply_in_train(f, t, at, &seen, forward);
 	}
-	if (f->run.n == ur_train_count(t)) {
-		f->run.n = 0;
+	if (f->out->run.n == ur_train_count(t)) {
+		f->out->run.n = 0;
 		add(f, t, forward);
 		return;
 	}
@@ -473,29 +517,32 @@ static void apply_to_train(struct ur_faults *f, enum ur_fault_dir dir, struct ur
 
 void ur_faults_apply(struct ur_faults *f, ur_time now, enum ur_fault_dir dir, struct ur_pkt **pkts, unsigned n, ur_fault_forward forward)
 {
-	f->now = now;
+	struct output o, *outer;
+
 	if (!(f->spec.dir & dir) && !f->spec.nrules) {
 		forward(f->host.ctx, pkts, n);
 		return;
 	}
+	outer = begin_call(f, &o, now);
 	for (unsigned i = 0; i < n; i++)
 		if (pkts[i]->stride)
 			apply_to_train(f, dir, pkts[i], forward);
 		else
 			apply(f, dir, pkts[i], forward);
-	forward_all(f);
+	end_call(f, outer);
 }
 
 void ur_faults_release(struct ur_faults *f, ur_time now)
 {
-	make_room(f);
+	struct output o, *outer = begin_call(f, &o, now);
+
 	for (unsigned i = 0; i < f->held_n;) {
 		if (f->held[i].due > now)
 			i++;
 		else
 			let_go(f, i);
 	}
-	forward_all(f);
+	end_call(f, outer);
 }
 
 ur_time ur_faults_next(const struct ur_faults *f)

@@ -22,7 +22,7 @@ static struct ur_pkt *part_for_faults(void *ctx, enum ur_fault_dir dir, const st
 {
 	struct ur_nic *nic = ctx;
 	struct ur_queue *q = nic->port->queue;
-	const uint32_t most = t->bth_off + n * t->stride;
+	const uint32_t most = t->bth_off + ur_min_u32(n * t->stride, ur_train_left(t, &at));
 	struct ur_pkt *p = NULL;
 
 	if (most > UR_PKT_ROOM)

@@ -385,6 +385,51 @@ static void apply__no_room_for_parts(void)
 	CU_ASSERT_EQUAL(port.allocated, port.freed);
 }
 
+static struct ur_faults *answering;
+static unsigned arrived, answers;
+
+static void send_answer(void *ctx, struct ur_pkt **pkts, unsigned n)
+{
+	(void)ctx;
+	answers += n;
+	ur_pkts_release(pkts, n);
+}
+
+/* The first packets to arrive are answered at once: the others arrive after them all the same, in their turn. */
+static void receive_and_answer(void *ctx, struct ur_pkt **pkts, unsigned n)
+{
+	const unsigned before = arrived += n;
+	struct ur_pkt *answer = get();
+
+	(void)ctx;
+	answer->len = 60;
+	memset(answer->data, 0, answer->len);
+	ur_pkts_release(pkts, n);
+	ur_faults_apply(answering, 1000, UR_FAULT_TX, &answer, 1, send_answer);
+	CU_ASSERT_EQUAL(arrived, before);
+}
+
+static void apply__answered_meanwhile(void)
+{
+	const struct ur_fault_host host = {.counters = &grouped.counters, .copy = copy, .part = part_alone, .ctx = &port};
+	const struct ur_fault_spec s = spec_of("dup rx");
+	struct ur_pkt *burst[UR_FAULT_BURST];
+
+	way = SENT;
+	six = false;
+	grouped = (struct outcome){.n = 0};
+	arrived = answers = 0;
+	fake_port_init(&port, 10000);
+	CU_ASSERT_EQUAL_FATAL(ur_faults_create(&s, &host, &answering), 0);
+	for (unsigned i = 0; i < UR_FAULT_BURST; i++)
+		burst[i] = build(i);
+	ur_faults_apply(answering, 1000, UR_FAULT_RX, burst, UR_FAULT_BURST, receive_and_answer);
+	CU_ASSERT_EQUAL(arrived, 2 * UR_FAULT_BURST);
+	CU_ASSERT_EQUAL(answers, 2);
+	ur_faults_destroy(answering);
+	CU_ASSERT_EQUAL(port.allocated, port.freed);
+}
+
 void ur_suite_fault_trains(void)
 {
 	CU_pSuite s = CU_add_suite("fault_trains", NULL, NULL);
@@ -393,4 +438,5 @@ void ur_suite_fault_trains(void)
 	CU_ADD_TEST(s, apply__nothing_is_hit);
 	CU_ADD_TEST(s, apply__one_is_hit);
 	CU_ADD_TEST(s, apply__no_room_for_parts);
+	CU_ADD_TEST(s, apply__answered_meanwhile);
 }
