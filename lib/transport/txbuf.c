@@ -103,6 +103,7 @@ void ur_txbuf_undo(struct ur_tp *tp, struct ur_pkt *p)
 
 	if (p == b->open && b->count) {
 		p->len = b->start;
+		ur_bth_get(p->data + p->bth_off, &p->bth); /* the first one's again, by which rules judge what goes alone */
 		return;
 	}
 	b->open = b->last = NULL;
