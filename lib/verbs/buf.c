@@ -24,7 +24,7 @@ void *ibv_alloc_buf(struct ibv_pd *pd, size_t size, struct ibv_buf **buf)
 
 	if (!pd || !buf || !size)
 		return uv_null(EINVAL);
-	if (size > SIZE_MAX - page)
+	if (size > PTRDIFF_MAX - page) /* no object is larger */
 		return uv_null(ENOMEM);
 	b = calloc(1, sizeof(*b));
 	if (!b)
