@@ -52,6 +52,17 @@ bool ur_train_view(const struct ur_pkt *t, struct ur_train_cursor *c, struct ur_
 	return true;
 }
 
+/* The train's headers with `len` of its bytes, `from`, behind them; what the headers say of themselves is the caller's to set. */
+static void copy(const struct ur_pkt *t, const uint8_t *from, uint32_t len, struct ur_pkt *to)
+{
+	ur_pkt_copy_fields(to, t);
+	to->len = t->bth_off + len;
+	memcpy(to->data, t->data, t->bth_off);
+	memcpy(to->data + t->bth_off, from, len);
+	if (len >= UR_BTH_LEN)
+		ur_bth_get(to->data + to->bth_off, &to->bth);
+}
+
 bool ur_train_cut(const struct ur_pkt *t, struct ur_train_cursor *c, struct ur_pkt *to)
 {
 	const uint16_t place = c->place;
@@ -60,11 +71,7 @@ bool ur_train_cut(const struct ur_pkt *t, struct ur_train_cursor *c, struct ur_p
 
 	if (!from)
 		return false;
-	ur_pkt_copy_fields(to, t);
-	to->len = t->bth_off + len;
-	memcpy(to->data, t->data, t->bth_off);
-	memcpy(to->data + t->bth_off, from, len);
-	ur_bth_get(from, &to->bth);
+	copy(t, from, len, to);
 	set_id(to, place);
 	ur_udp_put_lengths(to->data + to->l3_off, to->ip_version, len + UR_UDP_LEN);
 	return true;
@@ -91,18 +98,13 @@ void ur_train_part(const struct ur_pkt *t, struct ur_train_cursor at, unsigned n
 {
 	const uint32_t len = ur_min_u32(n * t->stride, ur_train_left(t, &at));
 
-	ur_pkt_copy_fields(to, t);
+	copy(t, t->data + t->bth_off + at.at, len, to);
 	to->vlan = t->vlan;
 	to->when = t->when;
 	to->place = at.place;
 	to->stride = n > 1 ? t->stride : 0;
-	to->len = t->bth_off + len;
-	memcpy(to->data, t->data, t->bth_off);
-	memcpy(to->data + t->bth_off, t->data + t->bth_off + at.at, len);
 	if (anew)
 		renumber(to, at.place);
-	if (len >= UR_BTH_LEN)
-		ur_bth_get(to->data + to->bth_off, &to->bth);
 	if (t->flags & UR_PKT_BARE)
 		return;
 	if (!anew && n == 1)
