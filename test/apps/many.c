@@ -9,6 +9,7 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,8 +85,15 @@ static void prepare(unsigned i)
 	receive(i);
 }
 
+static bool ending;    /* messages that come are not answered any more */
+static unsigned ended; /* connections whose last answer has come */
+
 static void answer(unsigned i)
 {
+	if (ending) {
+		ended++;
+		return;
+	}
 	receive(i);
 	post(i);
 }
@@ -124,6 +132,19 @@ static uint64_t run(double until)
 				answer((unsigned)wc[i].wr_id);
 			}
 	return answers;
+}
+
+/* All answers that are outstanding: what a QP that is gone has not acknowledged, its peer would send again. */
+static void finish(void)
+{
+	struct ibv_wc wc[CONNECTIONS];
+	int n;
+
+	ending = true;
+	while (ended < CONNECTIONS && (n = next(wc, CONNECTIONS)))
+		for (int i = 0; i < n; i++)
+			if (wc[i].opcode == IBV_WC_RECV)
+				answer((unsigned)wc[i].wr_id);
 }
 
 static void serve(void)
@@ -170,6 +191,7 @@ static void ask(const char *address, double seconds)
 	answers = run(begin + seconds);
 	printf("within the last second: answers %llu, sent again %llu\n", (unsigned long long)answers,
 	       (unsigned long long)(sent_again() - again));
+	finish();
 	for (unsigned i = 0; i < CONNECTIONS; i++)
 		rdma_disconnect(ids[i]);
 }
