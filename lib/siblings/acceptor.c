@@ -71,8 +71,7 @@ static bool can_tell_users(uid_t uid)
 
 /* --- acquaintances --- */
 
-/* Who is not met answers later, where there is a way to. Nobody else would say why two programs do not find each other. */
-/* Is something lacking that may be there the next time? Says so, once. */
+/* Is something lacking that may be there the next time? Says so, once: nobody else would say why two programs do not find each other. */
 static bool note_failure(struct ur_acceptor *g)
 {
 	if (errno != EMFILE && errno != ENFILE && errno != ENOMEM)
