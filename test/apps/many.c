@@ -85,15 +85,8 @@ static void prepare(unsigned i)
 	receive(i);
 }
 
-static bool ending;    /* messages that come are not answered any more */
-static unsigned ended; /* connections whose last answer has come */
-
 static void answer(unsigned i)
 {
-	if (ending) {
-		ended++;
-		return;
-	}
 	receive(i);
 	post(i);
 }
@@ -118,33 +111,38 @@ static int next(struct ibv_wc *wc, int n)
 	return got;
 }
 
+/* The next messages, which are answered or not; adds their number. False: a connection has ended. */
+static bool take(bool answers, uint64_t *messages)
+{
+	struct ibv_wc wc[CONNECTIONS];
+	const int n = next(wc, CONNECTIONS);
+
+	for (int i = 0; i < n; i++)
+		if (wc[i].opcode == IBV_WC_RECV) {
+			++*messages;
+			if (answers)
+				answer((unsigned)wc[i].wr_id);
+		}
+	return n > 0;
+}
+
 /* Answers each message that comes, until that time or (0) until a connection ends. Returns their number. */
 static uint64_t run(double until)
 {
-	struct ibv_wc wc[CONNECTIONS];
-	uint64_t answers = 0;
-	int n;
+	uint64_t messages = 0;
 
-	while ((!until || now() < until) && (n = next(wc, CONNECTIONS)))
-		for (int i = 0; i < n; i++)
-			if (wc[i].opcode == IBV_WC_RECV) {
-				answers++;
-				answer((unsigned)wc[i].wr_id);
-			}
-	return answers;
+	while ((!until || now() < until) && take(true, &messages))
+		continue;
+	return messages;
 }
 
-/* All answers that are outstanding: what a QP that is gone has not acknowledged, its peer would send again. */
+/* Takes the last answer of each connection: what a QP that is gone has not acknowledged, its peer would send again. */
 static void finish(void)
 {
-	struct ibv_wc wc[CONNECTIONS];
-	int n;
+	uint64_t messages = 0;
 
-	ending = true;
-	while (ended < CONNECTIONS && (n = next(wc, CONNECTIONS)))
-		for (int i = 0; i < n; i++)
-			if (wc[i].opcode == IBV_WC_RECV)
-				answer((unsigned)wc[i].wr_id);
+	while (messages < CONNECTIONS && take(false, &messages))
+		continue;
 }
 
 static void serve(void)
