@@ -55,9 +55,10 @@ enum ur_account_told { UR_TOLD_NOT, UR_TOLD_NAK, UR_TOLD_SACK, UR_TOLD_ASKED }; 
 
 /*
  * How it was made good. When the packet comes again, A is what has got through of the packets beyond it that have passed until then. If
- * A is empty, the two cannot be told apart. The next packets of the flow decide: one of A that directly follows the one before it, by PSN
- * and sooner than the loss took to be repaired, means going back; one that is newer than all of A, or an acknowledgement of all of A and no
- * such packet, means that only what was lost is sent.
+ * A is empty, the two cannot be told apart. The next packets of the flow decide: one of A in an unbroken run of PSNs from the lost one on,
+ * sooner after the one before it than the loss took to be repaired, means going back; one that is newer than all of A, or an
+ * acknowledgement of all of A and no such packet, means that only what was lost is sent. A run that begins later is a probe of several
+ * packets.
  */
 enum ur_account_manner {
 	UR_MANNER_OPEN,      /* it was not, or not yet */
@@ -126,8 +127,8 @@ struct ur_account {
 		unsigned listed; /* its event, or UR_ACCOUNT_EVENTS: */
 		struct ur_account_event event;
 		uint32_t beyond; /* the highest PSN of its flow when it came again */
-		uint32_t before; /* the one that passed last since then, */
-		ur_time passed;  /* at this time */
+		uint32_t before; /* the last of the unbroken run of PSNs that began with it then; the one before it: there is none */
+		ur_time passed;  /* when the last packet of the flow passed since then */
 	} open[UR_ACCOUNT_OPEN];
 	unsigned nopen;
 };

@@ -108,9 +108,9 @@ static bool again(struct ur_account *a, struct ur_account_open *o, const struct 
 static bool follow(struct ur_account *a, struct ur_account_open *o, const struct ur_account_flow *w, const struct heard *h)
 {
 	struct ur_account_event *e = event_of(a, o);
-	const uint32_t psn = h->f->bth.psn, before = o->before;
+	const uint32_t psn = h->f->bth.psn;
 	const int32_t ahead = ur_psn_diff(psn, e->psn);
-	bool at_once;
+	bool in_order, at_once;
 
 	if (is_ack(e->opcode) && h->flags & UR_OPF_RESPONSE && ahead >= 0) {
 		e->again_at = h->now;
@@ -119,8 +119,9 @@ static bool follow(struct ur_account *a, struct ur_account_open *o, const struct
 	}
 	if (!e->again_at)
 		return !ahead && h->at->iteration > 1 && again(a, o, w, h);
+	in_order = !ahead || psn == ur_psn_add(o->before, 1);
 	at_once = h->now - o->passed < e->again_at - e->when;
-	o->before = psn;
+	o->before = in_order ? psn : ur_psn_add(e->psn, UR_PSN_MASK);
 	o->passed = h->now;
 	if (ahead <= 0)
 		return false;
@@ -130,7 +131,7 @@ static bool follow(struct ur_account *a, struct ur_account_open *o, const struct
 	}
 	if (!h->at->arrived)
 		return false; /* lost as well */
-	if (psn != ur_psn_add(before, 1) || !at_once)
+	if (!in_order || !at_once)
 		return e->manner != UR_MANNER_OPEN; /* by itself, as one that asks for an acknowledgement; what that says will tell */
 	set_manner(a, e, UR_MANNER_GO_BACK_N);
 	return true;

@@ -14,7 +14,8 @@ test_between_report_connections() {
 		reports 'r["delays_exceeded"]["rules"]["n"] == r["done"]["delayed"] == 1'
 }
 
-# Each loss was made good, most of them by what was lost alone. No more are open at a time than the report follows: 64.
+# Each loss was made good by what was lost alone; where a host is late the window may be one packet, which nothing follows. No more are open at
+# a time than the report follows: 64.
 test_between_report_losses() {
 	three_hosts && join --json --rule 'drop 2to1 opcode=WRITE_MIDDLE iteration=1 chance=3%' || return 1
 	serve_tcp "$BT1" "$TMP/server" -- ib_write_bw -s 65536 -n 100 -t 16 -Q 1 || return 1
@@ -22,7 +23,8 @@ test_between_report_losses() {
 	leave || return 1
 	reports 'r["done"]["dropped"] > 20 and sum(sum(f["losses"]["recovery"].values()) for f in r["flows"]) == r["done"]["dropped"]' &&
 		reports 'sum(sum(f["losses"]["prompted_by"].values()) for f in r["flows"]) == r["done"]["dropped"]' &&
-		reports 'sum(f["losses"]["recovery"]["selective"] for f in flows) > r["done"]["dropped"] * 0.8' &&
+		reports 'sum(f["losses"]["recovery"]["selective"] for f in flows) > 20' &&
+		reports 'sum(f["losses"]["recovery"][k] for f in flows for k in ("selective", "nothing_followed")) > r["done"]["dropped"] * 0.9' &&
 		reports 'all(s["min_ns"] <= s["median_ns"] <= s["p99_ns"] <= s["max_ns"] for f in flows for s in f["losses"].values() if s.get("n"))'
 }
 

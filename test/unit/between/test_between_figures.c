@@ -157,6 +157,18 @@ static void figures__no_going_back(void)
 	acks(103);
 	CU_ASSERT_EQUAL(losses()->manner[UR_MANNER_SELECTIVE], 1);
 	cable_close();
+	/* a probe of several packets, right behind what was lost */
+	cable_open("drop tx psn=102 iteration=1,drop tx psn=104 iteration=1", NULL);
+	sends(100, 110);
+	naks(102);
+	cable_later(50 * US);
+	sends(102, 102);
+	sends(104, 104);
+	sends(108, 110);
+	CU_ASSERT_EQUAL(losses()->manner[UR_MANNER_OPEN], 2);
+	acks(110);
+	CU_ASSERT_EQUAL(losses()->manner[UR_MANNER_SELECTIVE], 2);
+	cable_close();
 	/* all that followed was lost, too: there is nothing to tell */
 	cable_open("drop tx psn=102 iteration=1,drop tx psn=103 iteration=1", NULL);
 	sends(100, 103);
