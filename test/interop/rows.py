@@ -48,7 +48,6 @@ class Row:
     must_move: frozenset = frozenset()  # of rdma_rxe, which must
     uroce_counters: str = ""  # regular expression for error counters of uroce that may be raised
     uroce_counts: str = ""  # a counter of uroce that must be raised
-    abrupt: bool = False  # the programs destroy their QPs without disconnecting: what is sent again, or its answer, may come to a QP of uroce's that is gone
     ours: str = ""  # options for uroce's side alone
     repairs: bool = False  # something must have been lost, and one of the two must have sent it again
     fault_percent: int = 1  # of the row's faulty twin: more where few packets pass
@@ -313,12 +312,11 @@ ROWS = [
           n_faults=60000, server_ends="stopped", during=copied, uroce_counters="drop_qp(n|_state)", essential="server"),
 
     # the pingpongs, which compare what they get (-c), and say no goodbye
-    *over_tcp("ibv_rc_pingpong, sizes", "ibv_rc_pingpong -c", sized(), gid="-g", abrupt=True),
-    *over_tcp("ibv_rc_pingpong, every path MTU", "ibv_rc_pingpong -c -s 9001 -n 20", [f"-m {m}" for m in MTUS], gid="-g", abrupt=True, mtu=9000, path_mtu=MTUS),
-    *over_tcp("ibv_rc_pingpong, events, new post-send, few receives", "ibv_rc_pingpong -c -n 50", ["-e", "-N", "-e -N -s 4097", "-r 2 -s 33"], gid="-g",
-              abrupt=True),
-    *over_tcp("ibv_rc_pingpong, on-demand paging and timestamps at uroce", "ibv_rc_pingpong -n 50", ["-s 4097"], gid="-g", abrupt=True, ours="-o -t"),
-    *over_tcp("ibv_rc_pingpong, device memory at uroce", "ibv_rc_pingpong -c -n 50", ["-s 4096 -e"], gid="-g", abrupt=True, ours="-j"),
+    *over_tcp("ibv_rc_pingpong, sizes", "ibv_rc_pingpong -c", sized(), gid="-g"),
+    *over_tcp("ibv_rc_pingpong, every path MTU", "ibv_rc_pingpong -c -s 9001 -n 20", [f"-m {m}" for m in MTUS], gid="-g", mtu=9000, path_mtu=MTUS),
+    *over_tcp("ibv_rc_pingpong, events, new post-send, few receives", "ibv_rc_pingpong -c -n 50", ["-e", "-N", "-e -N -s 4097", "-r 2 -s 33"], gid="-g"),
+    *over_tcp("ibv_rc_pingpong, on-demand paging and timestamps at uroce", "ibv_rc_pingpong -n 50", ["-s 4097"], gid="-g", ours="-o -t"),
+    *over_tcp("ibv_rc_pingpong, device memory at uroce", "ibv_rc_pingpong -c -n 50", ["-s 4096 -e"], gid="-g", ours="-j"),
     # It ends after so many exchanges in all, whatever is on its way then for its other QPs.
     *over_tcp("ibv_srq_pingpong", "ibv_srq_pingpong -c", ["-q 4 -n 50", "-q 16 -n 10 -e", "-q 2 -s 33 -n 20 -r 8", "-q 1 -s 1048577 -n 5"], gid="-g",
               uroce_counters="drop_qp(n|_state)$"),
