@@ -162,13 +162,12 @@ static void hello_again(struct ur_requester *r)
 	r->hello_end = r->hello_most;
 }
 
-/* One more transmission from `una` on, if the retry counter allows it. */
-static void retry(struct ur_qp *qp, enum ur_trace_cause why, ur_time now)
+/* One more transmission from `una` on, if the retry counter allows it, or nothing has to be lost for it. */
+static void retry(struct ur_qp *qp, enum ur_trace_cause why, bool lost, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
-	const bool explained = why == UR_TRACE_CAUSE_SEQ_NAK && ur_unlikely(r->rnr) && ur_rnr_explains_nak(r);
 
-	if (!explained && !spend_retry(qp))
+	if (lost && !spend_retry(qp))
 		return;
 	if (why != UR_TRACE_CAUSE_TIMEOUT) {
 		r->packets_until = r->max;
@@ -189,7 +188,7 @@ void ur_comp_implied_nak(struct ur_qp *qp, enum ur_counter otherwise, ur_time no
 		return;
 	}
 	ur_qp_count(qp, UR_C_IMPLIED_NAK);
-	retry(qp, UR_TRACE_CAUSE_LOST_ANSWER, now);
+	retry(qp, UR_TRACE_CAUSE_LOST_ANSWER, true, now);
 	qp->req.hole = ur_qp_st(qp) != IBV_QPS_ERR;
 }
 
@@ -298,7 +297,7 @@ static bool nak_too_soon(const struct ur_requester *r, ur_time now)
 	return r->restart == r->una && (r->retry_left != r->retry_cnt || r->rnr) && now - r->retried_at < least;
 }
 
-static void on_nak(struct ur_qp *qp, uint8_t syndrome, ur_time now)
+static void on_nak(struct ur_qp *qp, uint8_t syndrome, bool after_probe, ur_time now)
 {
 	static const uint8_t status[] = {
 		[UR_NAK_INV_REQ] = IBV_WC_REM_INV_REQ_ERR,
@@ -317,7 +316,7 @@ static void on_nak(struct ur_qp *qp, uint8_t syndrome, ur_time now)
 			window_is_smaller(qp);
 		if (qp->req.follow.on)
 			ur_follow_went_back(qp, now);
-		retry(qp, UR_TRACE_CAUSE_SEQ_NAK, now);
+		retry(qp, UR_TRACE_CAUSE_SEQ_NAK, !(ur_unlikely(qp->req.rnr) && ur_rnr_explains_nak(&qp->req)) && !after_probe, now);
 		if (ur_goback_times(&qp->req, now))
 			qp->req.rtt.resent = qp->req.una;
 		qp->req.since_ack = qp->req.window.ack_every; /* does it go on, and how long does that take? */
@@ -336,20 +335,24 @@ static bool within_head(const struct ur_qp *qp, uint32_t psn)
 	return r->head != r->fresh && ((psn - w->psn) & UR_PSN_MASK) < w->npkts;
 }
 
-/* A NAK of `psn` acknowledges everything before it and says why `psn` itself was refused. */
+/*
+ * A NAK of `psn` acknowledges all before it and says why `psn` was refused. If that is news after a probe, the probe was taken: the packet
+ * may have been refused when it came first, and what followed thrown away, without an RNR NAK that was heard. Then nothing was lost.
+ */
 static void on_negative(struct ur_qp *qp, uint32_t psn, uint8_t syndrome, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 	bool rnr = ur_syndrome_type(syndrome) == UR_AETH_RNR;
 	bool fatal = !rnr && ur_syndrome_value(syndrome) != UR_NAK_PSN_SEQ;
+	const bool probed = r->probe.sent;
 	uint32_t old = r->una;
-	bool whole = advance(qp, psn);
+	bool whole = advance(qp, psn), after_probe = probed && r->una != old;
 
 	UR_TRACE(qp->tp->trace, NAK_RCVD, qp->qpn, psn, syndrome);
 	if (r->una != old)
 		progress(qp, now);
 	if (fatal && within_head(qp, psn))
-		on_nak(qp, syndrome, now);
+		on_nak(qp, syndrome, after_probe, now);
 	else if (!whole)
 		ur_comp_implied_nak(qp, UR_C_DROP_GHOST_ACK, now);
 	else if (r->next == r->una)
@@ -357,7 +360,7 @@ static void on_negative(struct ur_qp *qp, uint32_t psn, uint8_t syndrome, ur_tim
 	else if (rnr)
 		on_rnr_nak(qp, ur_syndrome_value(syndrome), syndrome, now);
 	else
-		on_nak(qp, syndrome, now);
+		on_nak(qp, syndrome, after_probe, now);
 }
 
 static void on_ack(struct ur_qp *qp, uint32_t psn, bool migreq, ur_time now)
@@ -533,7 +536,7 @@ static void send_all_again(struct ur_qp *qp, ur_time now)
 	r->probe.sent_at = now;
 	if (r->follow.on ? ur_follow_expired(qp, now) : ur_window_halve(&r->window, r->una))
 		window_is_smaller(qp);
-	retry(qp, UR_TRACE_CAUSE_TIMEOUT, now);
+	retry(qp, UR_TRACE_CAUSE_TIMEOUT, true, now);
 }
 
 /* The ACK timer has expired: one more retry. Of a peer that keeps what it gets nothing is lost by that, and its answer says what is. */

@@ -340,6 +340,31 @@ static void nak__of_what_was_thrown_away(void)
 	th_close(&h);
 }
 
+/* The same where the RNR NAK was never heard: a probe was taken. */
+static void nak__after_a_probe(void)
+{
+	struct th_opt o = th_default;
+
+	o.retry_cnt = 0;
+	o.timeout = 16;
+	th_open(&h, &o);
+	for (uint64_t i = 0; i < 4; i++)
+		th_post(&h, 0, IBV_WR_SEND, i, 0, 8, 0, IBV_SEND_SIGNALED);
+	CU_ASSERT_EQUAL(th_drain(&h, 0), 4);
+	th_sleep(&h, 25 * UR_NS_PER_MS);
+	CU_ASSERT_EQUAL(count(&h, 0, UR_C_PROBE), 1);
+	th_drain(&h, 0);
+	th_ack(&h, 0, 101, SEQ_NAK);
+	th_expect_wc(h.n[0].scq, 0, IBV_WC_SUCCESS);
+	CU_ASSERT_EQUAL(ur_qp_state(h.n[0].qp), IBV_QPS_RTS);
+	expect_psns(101, 3);
+	th_sleep(&h, 100 * UR_NS_PER_MS);
+	th_drain(&h, 0);
+	th_ack(&h, 0, 101, SEQ_NAK); /* of what was sent again */
+	th_expect_wc(h.n[0].scq, 1, IBV_WC_RETRY_EXC_ERR);
+	th_close(&h);
+}
+
 void ur_suite_rnr(void)
 {
 	CU_pSuite s = CU_add_suite("rnr", NULL, NULL);
@@ -356,4 +381,5 @@ void ur_suite_rnr(void)
 	CU_ADD_TEST(s, wait__begins_anew);
 	CU_ADD_TEST(s, wait__is_exact_where_retries_are_counted);
 	CU_ADD_TEST(s, nak__of_what_was_thrown_away);
+	CU_ADD_TEST(s, nak__after_a_probe);
 }
