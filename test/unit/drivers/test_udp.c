@@ -98,18 +98,18 @@ static void stamp__while_asked_for(void)
 {
 	unsigned early = 0;
 
-	for (unsigned round = 0; round < 6; round++) {
+	for (unsigned round = 0; round < 6 || (!early && round < 300); round++) {
 		struct ur_pkt *p[64];
 		uint64_t before, after;
 
 		port->queue->stamp = round % 3 == 1;
 		CU_ASSERT_EQUAL(ur_queue_rx(port->queue, p, 1), 0); /* tells the kernel */
 		before = ur_clock_wall();
-		CU_ASSERT_EQUAL(send_train(round < 3, 10, PAYLOAD, 0x20), 1);
+		CU_ASSERT_EQUAL(send_train(round % 6 < 3, 10, PAYLOAD, 0x20), 1);
 		after = ur_clock_wall();
 		usleep(3000);
 		CU_ASSERT_EQUAL_FATAL(receive(port, p, 10), 1);
-		expect_train(p[0], round < 3, 10, PAYLOAD);
+		expect_train(p[0], round % 6 < 3, 10, PAYLOAD);
 		CU_ASSERT_EQUAL(p[0]->tos, 0x20);
 		if (port->queue->stamp)
 			CU_ASSERT_TRUE(p[0]->when >= before && p[0]->when <= ur_clock_wall())
@@ -118,7 +118,7 @@ static void stamp__while_asked_for(void)
 		early += port->queue->stamp && p[0]->when <= after + UR_NS_PER_MS;
 		ur_pkts_release(p, 1);
 	}
-	CU_ASSERT_TRUE(early > 0); /* on a busy machine the kernel itself may be late with one */
+	CU_ASSERT_TRUE(early > 0); /* on a busy machine the kernel itself may be late with some */
 }
 
 /* Trains among packets, in one call, each with an address and a traffic class of its own. */
