@@ -344,9 +344,8 @@ static void on_negative(struct ur_qp *qp, uint32_t psn, uint8_t syndrome, ur_tim
 	struct ur_requester *r = &qp->req;
 	bool rnr = ur_syndrome_type(syndrome) == UR_AETH_RNR;
 	bool fatal = !rnr && ur_syndrome_value(syndrome) != UR_NAK_PSN_SEQ;
-	const bool probed = r->probe.sent;
 	uint32_t old = r->una;
-	bool whole = advance(qp, psn), after_probe = probed && r->una != old;
+	bool whole = advance(qp, psn), after_probe = r->probe.sent && r->una != old;
 
 	UR_TRACE(qp->tp->trace, NAK_RCVD, qp->qpn, psn, syndrome);
 	if (r->una != old)

@@ -310,19 +310,26 @@ static void wait__is_exact_where_retries_are_counted(void)
 	th_close(&h);
 }
 
+/* Four SENDs of one packet each, of a QP that has no retries. */
+static void send_without_retries(uint8_t timeout)
+{
+	struct th_opt o = th_default;
+
+	o.retry_cnt = 0;
+	o.timeout = timeout;
+	th_open(&h, &o);
+	for (uint64_t i = 0; i < 4; i++)
+		th_post(&h, 0, IBV_WR_SEND, i, 0, 8, 0, IBV_SEND_SIGNALED);
+	CU_ASSERT_EQUAL(th_drain(&h, 0), 4);
+}
+
 /*
  * A request is taken at last, before its RNR NAK is heard, and what was sent behind it meanwhile makes the peer ask for what it has thrown
  * away. That is no loss, of which a QP without retries would fail; a NAK too many is.
  */
 static void nak__of_what_was_thrown_away(void)
 {
-	struct th_opt o = th_default;
-
-	o.retry_cnt = 0;
-	th_open(&h, &o);
-	for (uint64_t i = 0; i < 4; i++)
-		th_post(&h, 0, IBV_WR_SEND, i, 0, 8, 0, IBV_SEND_SIGNALED);
-	CU_ASSERT_EQUAL(th_drain(&h, 0), 4);
+	send_without_retries(th_default.timeout);
 	th_ack(&h, 0, 100, RNR(SOON));
 	expect_ask(100);
 	th_ack(&h, 0, 100, ACK);
@@ -343,14 +350,7 @@ static void nak__of_what_was_thrown_away(void)
 /* The same where the RNR NAK was never heard: a probe was taken. */
 static void nak__after_a_probe(void)
 {
-	struct th_opt o = th_default;
-
-	o.retry_cnt = 0;
-	o.timeout = 16;
-	th_open(&h, &o);
-	for (uint64_t i = 0; i < 4; i++)
-		th_post(&h, 0, IBV_WR_SEND, i, 0, 8, 0, IBV_SEND_SIGNALED);
-	CU_ASSERT_EQUAL(th_drain(&h, 0), 4);
+	send_without_retries(16);
 	th_sleep(&h, 25 * UR_NS_PER_MS);
 	CU_ASSERT_EQUAL(count(&h, 0, UR_C_PROBE), 1);
 	th_drain(&h, 0);
