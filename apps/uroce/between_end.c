@@ -4,15 +4,9 @@
 
 #include <string.h>
 
-static const struct ur_between_kind *const kinds[] = {&ur_between_dpdk, &ur_between_packet}; /* the last one takes what is left */
-
 static const struct ur_between_kind *kind_of(const char *name)
 {
-	unsigned i = 0;
-
-	while (strncmp(name, kinds[i]->prefix, strlen(kinds[i]->prefix)) != 0)
-		i++;
-	return kinds[i];
+	return strncmp(name, ur_between_dpdk.prefix, strlen(ur_between_dpdk.prefix)) == 0 ? &ur_between_dpdk : &ur_between_packet;
 }
 
 /* The name of one with a prefix goes as far as its arguments. */

@@ -173,7 +173,7 @@ int ur_pcap_live_next(struct ur_pcap_live *l, struct ur_an_frame *f)
 
 	if (l->next && !l->left)
 		give_block_back(l);
-	if (!l->left) {
+	if (!l->next) {
 		rc = fetch_block(l);
 		if (rc <= 0)
 			return rc;

@@ -54,7 +54,7 @@ static void thin(struct ur_curve *c)
 static bool grow(struct ur_curve *c)
 {
 	const uint32_t room = c->room ? 2 * c->room : ROOM_FIRST, most = room < c->most ? room : c->most;
-	struct ur_curve_point *at = realloc(c->at, most * sizeof(*at));
+	struct ur_curve_point *at = most > c->room ? realloc(c->at, most * sizeof(*at)) : NULL;
 
 	if (!at)
 		return false;
@@ -65,7 +65,8 @@ static bool grow(struct ur_curve *c)
 
 void ur_curve_add(struct ur_curve *c, ur_time when, uint64_t low, uint64_t high)
 {
-	struct ur_curve_point p = {.from = when, .to = when, .low = low, .high = high, .n = 1}, *last = c->n ? &c->at[c->n - 1] : NULL;
+	struct ur_curve_point p = {.from = when, .to = when, .low = low, .high = high, .n = 1};
+	struct ur_curve_point *last = c->at && c->n ? &c->at[c->n - 1] : NULL;
 
 	if (last && when < last->to)
 		p.from = p.to = last->to;
@@ -73,9 +74,9 @@ void ur_curve_add(struct ur_curve *c, ur_time when, uint64_t low, uint64_t high)
 		merge(last, &p);
 		return;
 	}
-	if (c->n == c->most)
+	if (last && c->n == c->most)
 		thin(c);
-	if (c->n == c->room && !grow(c)) {
+	if ((!c->at || c->n == c->room) && !grow(c)) {
 		c->lost++;
 		return;
 	}

@@ -75,13 +75,13 @@ static void put_group_farewells(void *ctx, const struct ur_gid *groups, unsigned
 /* On the wire nothing can be done for connections that are there. That they end is no mystery then. */
 static void narrow(void *ctx, const struct ur_gid *dst, uint32_t path_mtu, uint16_t hop_mtu)
 {
-	enum { LEAST = 256 + UR_PATH_OVERHEAD };
+	const uint32_t least = 256 + UR_PATH_OVERHEAD;
 	const struct ur_engine *e = ctx;
 	const char *dev = e->nic->port->name;
 	char peer[UR_IP_TEXT];
 
 	ur_gid_ip(dst, peer);
-	if (hop_mtu >= LEAST)
+	if (hop_mtu >= least)
 		fprintf(stderr,
 			"uroce: a router on the path to %s forwards at most %u bytes, so connections with path MTU %u will fail; new "
 			"connections of the connection manager use path MTU %u for ten minutes: raise the MTU of that router, or lower "
@@ -91,7 +91,7 @@ static void narrow(void *ctx, const struct ur_gid *dst, uint32_t path_mtu, uint1
 		fprintf(stderr,
 			"uroce: a router on the path to %s forwards at most %u bytes, which is too small for RoCE, whose smallest path "
 			"MTU needs %u, so connections will fail: raise the MTU of that router\n",
-			peer, hop_mtu, LEAST);
+			peer, hop_mtu, least);
 	else
 		fprintf(stderr,
 			"uroce: a connection to %s failed: the peer answered, but never acknowledged a message longer than the path MTU "

@@ -12,7 +12,7 @@
 #include "analyze/analyze.h"
 #include "conform/conform.h"
 
-#define UR_PV_HOSTS 1024
+#define UR_PV_HOSTS 1024u
 
 struct ur_passive;
 
