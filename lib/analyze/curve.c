@@ -54,7 +54,7 @@ static void thin(struct ur_curve *c)
 static bool grow(struct ur_curve *c)
 {
 	const uint32_t room = c->room ? 2 * c->room : ROOM_FIRST, most = room < c->most ? room : c->most;
-	struct ur_curve_point *at = most > c->room ? realloc(c->at, most * sizeof(*at)) : NULL;
+	struct ur_curve_point *at = realloc(c->at, most * sizeof(*at));
 
 	if (!at)
 		return false;
@@ -63,20 +63,28 @@ static bool grow(struct ur_curve *c)
 	return true;
 }
 
+/* True where the last point has it now. */
+static bool joins_last(struct ur_curve *c, struct ur_curve_point *p)
+{
+	struct ur_curve_point *last = &c->at[c->n - 1];
+
+	if (p->from < last->to)
+		p->from = p->to = last->to;
+	if (!same_place(c, last->from, p->from))
+		return false;
+	merge(last, p);
+	return true;
+}
+
 void ur_curve_add(struct ur_curve *c, ur_time when, uint64_t low, uint64_t high)
 {
 	struct ur_curve_point p = {.from = when, .to = when, .low = low, .high = high, .n = 1};
-	struct ur_curve_point *last = c->at && c->n ? &c->at[c->n - 1] : NULL;
 
-	if (last && when < last->to)
-		p.from = p.to = last->to;
-	if (last && same_place(c, last->from, p.from)) {
-		merge(last, &p);
+	if (c->n && joins_last(c, &p))
 		return;
-	}
-	if (last && c->n == c->most)
+	if (c->n && c->n == c->most)
 		thin(c);
-	if ((!c->at || c->n == c->room) && !grow(c)) {
+	if (c->n == c->room && !grow(c)) {
 		c->lost++;
 		return;
 	}

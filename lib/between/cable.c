@@ -228,9 +228,8 @@ static bool is_full(const struct ur_between *b, const struct passing *p, const s
 /* Later rules see what will be left. */
 static void plan_trim(struct passing *p, const struct ur_fault_rule *r)
 {
-	if (!p->seen.frame)
-		return; /* no rule trims what is no RoCEv2 (ur_fault_row_acts) */
-	p->left = *p->seen.frame;
+	if (p->seen.frame != &p->left)
+		p->left = p->frame;
 	p->cut = p->len - (p->left.end - (p->left.payload - r->keep));
 	p->left.end -= p->left.payload - r->keep;
 	p->left.payload = r->keep;
