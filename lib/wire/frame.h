@@ -134,6 +134,12 @@ static inline uint8_t *ur_vlan_insert(uint8_t *frame, uint16_t tpid, uint16_t tc
 
 /* RFC 1071 checksum of `len` bytes on top of `sum` (unfolded); the header field itself must be zero or included to verify. */
 uint32_t ur_csum_add(uint32_t sum, const void *data, size_t len);
-uint16_t ur_csum_fold(uint32_t sum); /* the complement, in network byte order when stored with memcpy */
+/* The complement, in network byte order when stored with memcpy. */
+static inline uint16_t ur_csum_fold(uint32_t sum)
+{
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (uint16_t)~sum;
+}
 
 #endif

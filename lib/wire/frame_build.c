@@ -24,13 +24,6 @@ uint32_t ur_csum_add(uint32_t sum, const void *data, size_t len)
 	return ur_csum_narrow((s & UINT32_MAX) + (s >> 32));
 }
 
-uint16_t ur_csum_fold(uint32_t sum)
-{
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)~sum;
-}
-
 uint16_t ur_udp_sport(uint32_t flow_label, uint32_t lqpn, uint32_t rqpn)
 {
 	uint32_t fl = flow_label & 0xfffff;
