@@ -178,7 +178,7 @@ static int replay_all(const struct wish *w, struct capture *cap)
 	struct conns s;
 
 	capture_end(cap);
-	conns_find(&s, cap);
+	conns_find(&s, cap, ur_pcap_salt());
 	if (!w->json)
 		printf("%s: replayed in virtual time; 'uroce pcap replay --help' says what is compared.\n", w->file);
 	for (unsigned i = 0; i < s.n; i++)

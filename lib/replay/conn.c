@@ -4,7 +4,6 @@
  * it begins to send; depths and retry counts are taken as a CM takes them for its QP (IBTA volume 1, 12.7).
  */
 #include <stdlib.h>
-#include <sys/random.h>
 
 #include "replay/replay.h"
 #include "wire/cm_msg.h"
@@ -297,15 +296,14 @@ static void give_datagram(struct conns *s, struct rec *r)
 		conn_take(c, r, 1);
 }
 
-void conns_find(struct conns *s, struct capture *c)
+void conns_find(struct conns *s, struct capture *c, uint64_t salt)
 {
 	struct finder f = {.s = s};
 	struct beginning *begin;
 	unsigned nbegin, next = 0;
 
 	memset(s, 0, sizeof(*s));
-	if (getrandom(&s->salt, sizeof(s->salt), 0) != sizeof(s->salt))
-		s->salt = 0; /* and a recording may be made so that its tables are slow */
+	s->salt = salt;
 	s->psns_max = c->psns_max;
 	s->memory_max = c->memory_max;
 	for (unsigned i = 0; i < c->n; i++)

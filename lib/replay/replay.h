@@ -162,7 +162,8 @@ struct conns {
 	unsigned nrest;
 };
 
-void conns_find(struct conns *s, struct capture *c);
+/* `salt`: as ur_analysis_create's. */
+void conns_find(struct conns *s, struct capture *c, uint64_t salt);
 void conns_free(struct conns *s);
 /* How many places it has that can be taken: one of datagrams. */
 static inline unsigned conn_sides(const struct conn *c)

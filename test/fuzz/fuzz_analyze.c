@@ -319,7 +319,7 @@ static void replay(struct fuzz *z)
 		capture_frame(&cap, &f);
 	}
 	capture_end(&cap);
-	conns_find(&conns, &cap);
+	conns_find(&conns, &cap, 1);
 	for (unsigned i = 0; i < 2 * conns.n && i < 8; i++) {
 		struct report rep = {.tell = NULL};
 		struct side s;

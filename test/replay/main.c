@@ -176,7 +176,7 @@ static void replay_file(const char *path, struct tally *t)
 		capture_free(&cap);
 		return;
 	}
-	conns_find(&conns, &cap);
+	conns_find(&conns, &cap, 1);
 	replay_conns(&cap, &conns, t);
 	conns_free(&conns);
 	capture_free(&cap);

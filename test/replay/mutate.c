@@ -271,7 +271,7 @@ static void mutate_once(const char *path, const struct mutation *m, struct tally
 		capture_free(&cap);
 		return;
 	}
-	conns_find(&conns, &cap);
+	conns_find(&conns, &cap, 1);
 	tally_line(t, try(m, cap.file, conn_of(&conns, m)), line);
 	conns_free(&conns);
 	capture_free(&cap);
