@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command itself: options before a subcommand, and the printing of errors. */
-#include <stdarg.h>
+/* The command itself: options before a subcommand. */
 #include <string.h>
 
 #include "cmd.h"
@@ -26,18 +25,6 @@ static const struct ur_example examples[] = {
 	{"uroce info --dev eth0", "The device, its GIDs, and the processes that use it."},
 	{0},
 };
-
-int ur_cmd_fail(int status, const char *fmt, ...)
-{
-	va_list ap;
-
-	fputs("uroce: ", stderr);
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-	return status;
-}
 
 static int fail_unknown(const char *word)
 {

@@ -2,8 +2,6 @@
 /* The table of the subcommands of uroce pcap. Words that are not in it are files to be checked. */
 #include "pcap.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -23,19 +21,6 @@ static const struct ur_example examples[] = {
 	{"uroce pcap rewrite --share ping.pcapng show.pcap", "A copy without your addresses, numbers and data."},
 	{0},
 };
-
-bool ur_pcap_number(const char *s, uint32_t max, uint32_t *v)
-{
-	unsigned long n;
-	char *end;
-
-	if (*s < '0' || *s > '9')
-		return false;
-	errno = 0;
-	n = strtoul(s, &end, 0);
-	*v = (uint32_t)n;
-	return !*end && !errno && n <= max;
-}
 
 /* A slip in the name of a command looks like a file. */
 static int run_pcap(int argc, char **argv)

@@ -2,6 +2,7 @@
 /* Reads a file frame by frame, with or without the analysis. Frames are not kept; findings are, up to a limit, with their sentences. */
 #include "pcap.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -110,6 +111,19 @@ int ur_pcap_status(const char *name, const struct ur_pcap_end *end, int status)
 	if (!end->unreadable)
 		return status;
 	return ur_cmd_fail(UR_EXIT_USAGE, "%s cannot be read after frame %u: %s", name, end->frames, end->unreadable);
+}
+
+bool ur_pcap_number(const char *s, uint32_t max, uint32_t *v)
+{
+	unsigned long n;
+	char *end;
+
+	if (*s < '0' || *s > '9')
+		return false;
+	errno = 0;
+	n = strtoul(s, &end, 0);
+	*v = (uint32_t)n;
+	return !*end && !errno && n <= max;
 }
 
 uint64_t ur_pcap_salt(void)
