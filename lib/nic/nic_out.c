@@ -255,7 +255,7 @@ static uint8_t owner(const struct ur_nic *nic, uint32_t dqpn)
 {
 	if (dqpn == 1 || dqpn == UR_QPN_MCAST)
 		return EVERYBODY;
-	return dqpn >> 16 ? (uint8_t)(dqpn >> 16) : nic->cfg.slot;
+	return ur_slot_of(dqpn) ? ur_slot_of(dqpn) : nic->cfg.slot;
 }
 
 /* How many packets from the first one on go to the same process. */

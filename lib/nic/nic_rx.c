@@ -89,7 +89,7 @@ static bool nic_rx_roce(struct ur_nic *nic, struct ur_pkt *p, bool judged)
 		ur_nic_rx_mad(nic, p);
 		return false;
 	}
-	if (ur_unlikely(p->bth.dqpn >> 16 != nic->cfg.slot && p->bth.dqpn != UR_QPN_MCAST)) {
+	if (ur_unlikely(ur_slot_of(p->bth.dqpn) != nic->cfg.slot && p->bth.dqpn != UR_QPN_MCAST)) {
 		refuse(nic, p, UR_C_RX_OTHER_SLOT);
 		return false;
 	}

@@ -31,7 +31,7 @@ void ur_tp_hold(struct ur_tp *tp, uint8_t to, bool hold)
 bool ur_tp_park_held(struct ur_qp *qp, enum ur_txq q, const struct ur_path *path, uint32_t dqpn)
 {
 	struct ur_tp *tp = qp->tp;
-	uint8_t to = path->local ? (uint8_t)(dqpn >> 16) : 0;
+	uint8_t to = path->local ? ur_slot_of(dqpn) : 0;
 
 	if (!(tp->held[to / 64] >> to % 64 & 1))
 		return false;

@@ -166,14 +166,9 @@ static unsigned next_segs(struct source *s, uint32_t len, struct ur_bulk_seg *ou
 	return n;
 }
 
-static uint8_t slot_of(const struct source *s)
-{
-	return (uint8_t)(s->b->sqpn >> 16);
-}
-
 static bool is_own(const struct source *s)
 {
-	return slot_of(s) == s->tp->c.slot;
+	return ur_slot_of(s->b->sqpn) == s->tp->c.slot;
 }
 
 /*
@@ -193,7 +188,7 @@ static bool fetch(struct source *s, const struct ur_piece *to, unsigned nto, uin
 
 	if (is_own(s))
 		return ur_bulk_copy(to, nto, from, n);
-	s->by = s->tp->c.fetch ? s->tp->c.fetch(s->tp->c.ctx, slot_of(s), to, nto, from, n) : UR_FETCHED_NOT;
+	s->by = s->tp->c.fetch ? s->tp->c.fetch(s->tp->c.ctx, ur_slot_of(s->b->sqpn), to, nto, from, n) : UR_FETCHED_NOT;
 	return s->by != UR_FETCHED_NOT;
 }
 
@@ -207,7 +202,7 @@ static bool is_right(const struct source *s)
 	atomic_thread_fence(memory_order_acquire);
 	if (is_own(s))
 		return true;
-	if (!s->tp->c.token || s->tp->c.token(s->tp->c.ctx, slot_of(s), s->b->token_at) != s->b->token)
+	if (!s->tp->c.token || s->tp->c.token(s->tp->c.ctx, ur_slot_of(s->b->sqpn), s->b->token_at) != s->b->token)
 		return false;
 	s->tp->c.counters->v[UR_C_BULK_MAPPED] += s->by == UR_FETCHED_MAPPED;
 	return true;

@@ -90,7 +90,7 @@ static bool not_read_yet(const struct ur_qp *qp)
 {
 	const struct ur_tp_config *c = &qp->tp->c;
 
-	return qp->path && qp->path->local && c->unread && c->unread(c->ctx, (uint8_t)(qp->dqpn >> 16));
+	return qp->path && qp->path->local && c->unread && c->unread(c->ctx, ur_slot_of(qp->dqpn));
 }
 
 bool ur_probe_is_reported(const struct ur_qp *qp)

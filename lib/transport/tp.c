@@ -26,7 +26,6 @@
 #define WINDOW_MAX 65536u
 #define WINDOW_BYTES (2u << 20)
 #define QUANTUM 16
-#define QPN_LOW_BITS 16      /* of a QPN, or the number of an SRQ, below the slot */
 #define SPEED_DEFAULT 100000 /* Mbit/s, of a port that does not say */
 #define SPEED_MAX 4000000    /* what kbit/s in 32 bits hold */
 
@@ -56,8 +55,8 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 	ur_tp_set_speed(tp, 0);
 	ur_tp_set_window(tp, 0);
 	ur_tp_set_train(tp, 0, 0);
-	ur_shuffle_init(&tp->qpns, c->random, QPN_LOW_BITS);
-	ur_shuffle_init(&tp->srqns, c->random, QPN_LOW_BITS);
+	ur_shuffle_init(&tp->qpns, c->random, UR_SLOT_SHIFT);
+	ur_shuffle_init(&tp->srqns, c->random, UR_SLOT_SHIFT);
 	tp->port_mtu = 4096;
 	ur_idtab_init(&tp->qps, UR_MAX_QP);
 	ur_idtab_init(&tp->mrs, UR_MAX_MR + UR_MAX_MW);
@@ -146,7 +145,7 @@ int ur_tp_number(struct ur_tp *tp, struct ur_idtab *t, struct ur_shuffle *order,
 	int err;
 
 	do {
-		*number = (uint32_t)tp->c.slot << QPN_LOW_BITS | ur_shuffle_next(order);
+		*number = (uint32_t)tp->c.slot << UR_SLOT_SHIFT | ur_shuffle_next(order);
 		err = *number == UR_QPN_MCAST ? EEXIST : ur_idtab_add(t, *number, obj);
 	} while (err == EEXIST);
 	return err;
@@ -349,7 +348,7 @@ void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 /* The peer is a QP of a process of this host, and the packet comes from there. */
 static bool is_from_peer(const struct ur_qp *qp, const struct ur_pkt *p)
 {
-	if (!qp->path || !qp->path->local || qp->dqpn >> 16 != p->slot)
+	if (!qp->path || !qp->path->local || ur_slot_of(qp->dqpn) != p->slot)
 		return false;
 	return ur_likely(!(p->flags & UR_PKT_BULK)) || ur_bulk_of(p)->sqpn == qp->dqpn;
 }

@@ -136,7 +136,7 @@ bool ur_tp_park_held(struct ur_qp *qp, enum ur_txq q, const struct ur_path *path
 /* What may go to the peer of a connected QP, if that is a process of this host: enum ur_takes. */
 static inline uint8_t ur_tp_takes(const struct ur_qp *qp)
 {
-	return qp->tp->takes[(uint8_t)(qp->dqpn >> 16)];
+	return qp->tp->takes[ur_slot_of(qp->dqpn)];
 }
 
 /* --- counters --- */

@@ -51,6 +51,14 @@ struct ur_xrcd;
 #define UR_MAX_MCAST_GROUPS 1024
 #define UR_MAX_MCAST_QPS 256 /* attached to one group */
 
+#define UR_SLOT_SHIFT 16 /* of a QPN, and of the number of an SRQ */
+
+/* Whose is a QP, or an SRQ? Each process of a host has a slot, which is the top byte of the numbers that it gives; 0: nobody's. */
+static inline uint8_t ur_slot_of(uint32_t number)
+{
+	return (uint8_t)(number >> UR_SLOT_SHIFT);
+}
+
 enum ur_follow_when {
 	UR_FOLLOW_NEVER,
 	UR_FOLLOW_ALWAYS,
@@ -68,7 +76,7 @@ struct ur_tp_config {
 	struct ur_wheel *wheel; /* shared with the other layers; the NIC advances it */
 	struct ur_counters *counters;
 	struct ur_random *random; /* where QPNs, SRQ numbers and keys come from; outlives the instance */
-	uint8_t slot;    /* top byte of every QPN; at least 1 */
+	uint8_t slot;    /* ur_slot_of every QPN; at least 1 */
 	bool cc;         /* congestion control: notifications are sent and obeyed (annex A17) */
 	uint8_t follow;  /* enum ur_follow_when: windows follow the path (cwnd.h), where `window` is 0 */
 	unsigned window; /* packets that one QP may have unacknowledged, up to 65536; 0: 2 MB of them, between 256 and 2048 */
