@@ -199,7 +199,7 @@ struct ur_qp {
 	struct ur_srq *srq;   /* XRC_RECV: the one that the last packet named, NULL when it has gone */
 	struct ur_xrcd *xrcd; /* XRC_RECV alone */
 	struct ur_list link[UR_TXQ_COUNT];
-	struct ur_list stalled; /* arbiter.c */
+	struct ur_list stalled; /* schedule.c */
 	struct ur_timer timer;  /* ACK timer, or the wait after an RNR NAK */
 	struct ur_requester req;
 	struct ur_responder resp;

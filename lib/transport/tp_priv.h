@@ -3,7 +3,9 @@
  * What all of lib/transport shares: the instance, its numbers, packets and counts. qp_priv.h has what a queue pair is made of. What else a
  * source offers to the others stands in the header of its name.
  *
- *   tp.c         the instance, demultiplexing of received packets; arbiter.c who sends next
+ *   instance.c   the instance: tables, numbers, packet buffers
+ *   receive.c    where received packets find their QP
+ *   schedule.c   who sends next; hold.c who has to wait
  *   mr.c cq.c    memory regions, completion queues
  *   memory.c     regions whose memory is not simply there: on-demand and null ones, and those of which something has vanished
  *   mw.c         memory windows, and the work requests that change them: BIND_MW, LOCAL_INV
@@ -57,9 +59,9 @@ struct ur_keep_arena; /* keep.h */
 
 struct ur_tp {
 	struct ur_tp_config c;
-	struct ur_idtab qps, mrs, srqs; /* by QPN, by the upper 24 bits of the key, by number */
-	ur_time now;                    /* of the current call */
-	struct ur_trace *trace; /* NULL: nobody wants to know */
+	struct ur_idtab qps, mrs, srqs;           /* by QPN, by the upper 24 bits of the key, by number */
+	ur_time now;                              /* of the current call */
+	struct ur_trace *trace;                   /* NULL: nobody wants to know */
 	_Atomic uint64_t *tokens, *hidden_tokens; /* of bulk packets (bulk.h): those in use; where they are that nobody else sees */
 	uint32_t regions;                         /* ever made */
 	/*
@@ -67,29 +69,29 @@ struct ur_tp {
 	 * last owner, perhaps a process that died, goes on sending to it, and its CM refuses a new connection to it as stale.
 	 */
 	struct ur_shuffle qpns, srqns;
-	struct ur_list txq[UR_TXQ_COUNT]; /* QPs that have something to send */
+	struct ur_list txq[UR_TXQ_COUNT];    /* QPs that have something to send */
 	struct ur_list parked[UR_TXQ_COUNT]; /* and those whose next packet goes where nothing can go now */
 	unsigned nheld;                      /* such destinations */
 	uint64_t held[256 / 64];
-	uint8_t takes[256]; /* of enum ur_takes: what may go to whom on this host */
+	uint8_t takes[256];      /* of enum ur_takes: what may go to whom on this host */
 	struct ur_budget budget; /* of all QPs, for what may be sent again without evidence of a loss */
-	ur_time deaf_until; /* of what the network says */
+	ur_time deaf_until;      /* of what the network says */
 	unsigned nstash;
-	bool starved; /* no packet buffer was available in this call of ur_tp_tx */
-	bool sliced;  /* a FLUSH has had its slice in it */
-	bool pause;   /* the QP whose turn it is has more to do, but not in this call */
-	struct ur_list paused; /* such QPs; the first has had its slice */
-	struct ur_list stalled; /* those that had something to send, and moved nothing: arbiter.c */
-	unsigned quantum;      /* packets of one QP before the next has its turn */
-	struct ur_qp *last;    /* whose packets are the last of this call of ur_tp_tx; NULL: nobody's */
-	enum ur_txq last_q;    /* and what they are */
-	unsigned train_pkts;   /* the longest train that the port sends; 0 and 1: none */
+	bool starved;           /* no packet buffer was available in this call of ur_tp_tx */
+	bool sliced;            /* a FLUSH has had its slice in it */
+	bool pause;             /* the QP whose turn it is has more to do, but not in this call */
+	struct ur_list paused;  /* such QPs; the first has had its slice */
+	struct ur_list stalled; /* those that had something to send, and moved nothing: schedule.c */
+	unsigned quantum;       /* packets of one QP before the next has its turn */
+	struct ur_qp *last;     /* whose packets are the last of this call of ur_tp_tx; NULL: nobody's */
+	enum ur_txq last_q;     /* and what they are */
+	unsigned train_pkts;    /* the longest train that the port sends; 0 and 1: none */
 	uint32_t train_bytes;
 	bool copies; /* the port does not send payload from where it lies */
 	struct ur_txbuf tx;
 	struct ur_keep_arena *keep; /* NULL: packets beyond a lost one are not kept */
-	uint32_t window_bytes; /* that a QP may have unacknowledged */
-	uint32_t line_kbps; /* rate of the port */
+	uint32_t window_bytes;      /* that a QP may have unacknowledged */
+	uint32_t line_kbps;         /* rate of the port */
 	unsigned made[UR_KINDS];
 	_Atomic(struct ur_ah *) dropped; /* address handles whose last reference an application thread gave up: the NIC's to release */
 	uint32_t port_mtu;

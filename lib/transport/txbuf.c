@@ -15,6 +15,38 @@
 
 #define BTH_MASKED 4 /* the byte of the BTH that the ICRC takes as 0xff */
 
+/* --- headers --- */
+
+static void put_template(const struct ur_path *path, struct ur_pkt *p)
+{
+	ur_path_put_headers(p->data, path->hdr);
+	p->kind = UR_PKT_ROCE;
+	p->flags |= path->local ? UR_PKT_LOCAL : 0;
+	p->ip_version = path->ip_version;
+	p->l3_off = path->l3_off;
+	p->l4_off = (uint16_t)(path->hdr_len - UR_UDP_LEN);
+	p->bth_off = path->hdr_len;
+	p->len = path->hdr_len;
+}
+
+uint8_t *ur_pkt_begin_to(const struct ur_path *path, uint32_t dqpn, struct ur_pkt *p, const struct ur_opcode_info *op)
+{
+	uint8_t *b;
+
+	if (ur_likely(!p->len)) /* otherwise it follows others in their train */
+		put_template(path, p);
+	b = p->data + p->len;
+	p->bth.pkey = UR_PKEY_DEFAULT;
+	p->bth.migreq = true; /* no path migration: always in the migrated state */
+	p->bth.dqpn = dqpn;
+	ur_bth_put(b, &p->bth);
+	p->len += UR_BTH_LEN + op->ext_len;
+	p->payload_off = (uint16_t)p->len;
+	return b + UR_BTH_LEN;
+}
+
+/* --- buffers --- */
+
 void ur_txbuf_reset(struct ur_txbuf *b, struct ur_pkt **pkts)
 {
 	b->pkts = pkts;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/transport/requester.c, sge.c and the arbiter in tp.c: what is sent, and when it is not. */
+/* lib/transport/requester.c, sge.c and schedule.c: what is sent, and when it is not. */
 #include "tp_harness.h"
 #include "transport/req_state.h"
 #include "transport/wr_op.h"

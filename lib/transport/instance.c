@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The transport instance: what its parts share, the numbers of its objects, and its packet buffers. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/idtab.h"
+#include "base/random.h"
+#include "transport/bulk.h"
+#include "transport/keep.h"
+#include "transport/tp_priv.h"
+
+#define WINDOW_MAX 65536u
+#define WINDOW_BYTES (2u << 20)
+#define QUANTUM 16
+#define SPEED_DEFAULT 100000 /* Mbit/s, of a port that does not say */
+#define SPEED_MAX 4000000    /* what kbit/s in 32 bits hold */
+
+int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
+{
+	struct ur_tp *tp;
+
+	if (!c->alloc || !c->free || !c->wheel || !c->counters || !c->random || !c->slot || c->window > WINDOW_MAX ||
+	    (c->bulk_most && (c->bulk_most < 4096 || c->bulk_most > UR_BULK_LEN)))
+		return EINVAL;
+	tp = calloc(1, sizeof(*tp));
+	if (tp)
+		tp->hidden_tokens = calloc(UR_TOKENS, sizeof(*tp->hidden_tokens));
+	if (!tp || !tp->hidden_tokens) {
+		free(tp);
+		return ENOMEM;
+	}
+	tp->tokens = c->tokens ? c->tokens : tp->hidden_tokens;
+	tp->c = *c;
+	if (c->selective_repeat && ur_keep_open(&tp->keep, c->keep_bytes ? c->keep_bytes : UR_KEEP_BYTES)) {
+		free(tp->hidden_tokens);
+		free(tp);
+		return ENOMEM;
+	}
+	tp->c.bulk_least = c->bulk_least ? c->bulk_least : UR_BULK_LEAST;
+	tp->c.bulk_most = c->bulk_most ? c->bulk_most : UR_BULK_MOST;
+	ur_tp_set_speed(tp, 0);
+	ur_tp_set_window(tp, 0);
+	ur_tp_set_train(tp, 0, 0);
+	ur_shuffle_init(&tp->qpns, c->random, UR_SLOT_SHIFT);
+	ur_shuffle_init(&tp->srqns, c->random, UR_SLOT_SHIFT);
+	tp->port_mtu = 4096;
+	ur_idtab_init(&tp->qps, UR_MAX_QP);
+	ur_idtab_init(&tp->mrs, UR_MAX_MR + UR_MAX_MW);
+	ur_idtab_init(&tp->srqs, UR_MAX_SRQ);
+	for (unsigned i = 0; i < UR_TXQ_COUNT; i++) {
+		ur_list_init(&tp->txq[i]);
+		ur_list_init(&tp->parked[i]);
+	}
+	ur_list_init(&tp->paused);
+	ur_list_init(&tp->stalled);
+	for (unsigned i = 0; i < UR_MCAST_BUCKETS; i++)
+		ur_list_init(&tp->group[i]);
+	*out = tp;
+	return 0;
+}
+
+int ur_made(struct ur_tp *tp, enum ur_kind kind)
+{
+	static const unsigned most[UR_KINDS] = {
+		[UR_KIND_PD] = UR_MAX_PD, [UR_KIND_MR] = UR_MAX_MR, [UR_KIND_MW] = UR_MAX_MW,
+		[UR_KIND_CQ] = UR_MAX_CQ, [UR_KIND_AH] = UR_MAX_AH,
+	};
+
+	if (tp->made[kind] == most[kind])
+		return ENOMEM;
+	tp->made[kind]++;
+	return 0;
+}
+
+void ur_unmade(struct ur_tp *tp, enum ur_kind kind)
+{
+	tp->made[kind]--;
+}
+
+void ur_tp_set_train(struct ur_tp *tp, unsigned pkts, uint32_t bytes)
+{
+	tp->train_pkts = pkts;
+	tp->train_bytes = bytes;
+	tp->quantum = pkts / 2 > QUANTUM ? pkts / 2 : QUANTUM;
+}
+
+void ur_tp_set_copies(struct ur_tp *tp, bool copies)
+{
+	tp->copies = copies;
+}
+
+void ur_tp_set_window(struct ur_tp *tp, uint32_t bytes)
+{
+	tp->window_bytes = bytes && bytes < WINDOW_BYTES ? bytes : WINDOW_BYTES;
+}
+
+void ur_tp_set_speed(struct ur_tp *tp, uint32_t mbps)
+{
+	tp->line_kbps = ur_min_u32(mbps ? mbps : SPEED_DEFAULT, SPEED_MAX) * 1000;
+}
+
+void ur_tp_set_port_mtu(struct ur_tp *tp, uint32_t bytes)
+{
+	tp->port_mtu = bytes;
+}
+
+void ur_tp_destroy(struct ur_tp *tp)
+{
+	if (tp->nstash)
+		tp->c.free(tp->c.ctx, tp->stash, tp->nstash);
+	ur_keep_close(tp->keep);
+	ur_idtab_fini(&tp->qps);
+	ur_idtab_fini(&tp->mrs);
+	ur_idtab_fini(&tp->srqs);
+	free(tp->hidden_tokens);
+	free(tp);
+}
+
+void ur_tp_hide_tokens(struct ur_tp *tp)
+{
+	tp->tokens = tp->hidden_tokens;
+}
+
+struct ur_qp *ur_qp_find(struct ur_tp *tp, uint32_t qpn)
+{
+	return ur_idtab_get(&tp->qps, qpn);
+}
+
+int ur_tp_number(struct ur_tp *tp, struct ur_idtab *t, struct ur_shuffle *order, void *obj, uint32_t *number)
+{
+	int err;
+
+	do {
+		*number = (uint32_t)tp->c.slot << UR_SLOT_SHIFT | ur_shuffle_next(order);
+		err = *number == UR_QPN_MCAST ? EEXIST : ur_idtab_add(t, *number, obj);
+	} while (err == EEXIST);
+	return err;
+}
+
+unsigned ur_tp_qp_count(const struct ur_tp *tp)
+{
+	return tp->qps.used;
+}
+
+const struct ur_qp *ur_tp_next_qp(const struct ur_tp *tp, uint32_t *place)
+{
+	while (*place <= tp->qps.mask) {
+		const struct ur_qp *qp = ur_idtab_at(&tp->qps, (*place)++);
+
+		if (qp)
+			return qp;
+	}
+	return NULL;
+}
+
+/* --- packets --- */
+
+struct ur_pkt *ur_tp_pkt(struct ur_tp *tp)
+{
+	if (ur_unlikely(!tp->nstash)) {
+		tp->nstash = tp->c.alloc(tp->c.ctx, tp->stash, UR_TX_STASH);
+		if (!tp->nstash) {
+			tp->starved = true;
+			ur_count(tp->c.counters, UR_C_TX_NO_BUFFER);
+			return NULL;
+		}
+	}
+	return tp->stash[--tp->nstash];
+}
+
+void ur_tp_pkt_drop(struct ur_tp *tp, struct ur_pkt *p)
+{
+	tp->c.free(tp->c.ctx, &p, 1);
+}
