@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "transport/admit.h"
 #include "transport/mcast.h"
 #include "transport/qp_priv.h"
 #include "transport/tp_priv.h"
@@ -145,10 +146,10 @@ unsigned ur_mcast_list(const struct ur_tp *tp, struct ur_gid *out, unsigned max)
 
 static void deliver(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op)
 {
-	enum ibv_qp_state st = ur_qp_st(qp);
+	const enum ur_counter why = ur_qp_admits(qp, p, UR_RX_REQUESTS, UR_RX_FROM_ANYBODY);
 
-	if (st < IBV_QPS_RTR || st > IBV_QPS_SQE) {
-		ur_qp_count(qp, UR_C_DROP_QP_STATE);
+	if (why != UR_ADMITTED) {
+		ur_qp_count(qp, why);
 		return;
 	}
 	ur_ud_rx(qp, p, op);
@@ -165,8 +166,6 @@ void ur_mcast_rx(struct ur_tp *tp, struct ur_pkt *p, const struct ur_opcode_info
 		ur_count(tp->c.counters, UR_C_DROP_QPN);
 	else if (!op->name || (p->bth.opcode & UR_SERVICE_MASK) != UR_UD)
 		ur_count(tp->c.counters, UR_C_DROP_OPCODE);
-	else if (!ur_pkey_ok(p->bth.pkey))
-		ur_count(tp->c.counters, UR_C_DROP_PKEY);
 	else if (!g)
 		ur_count(tp->c.counters, UR_C_RX_OTHER_HOST);
 	else

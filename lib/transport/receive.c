@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where received packets find their QP. */
 #include "base/psn.h"
-#include "transport/bulk.h"
+#include "transport/admit.h"
 #include "transport/completer.h"
 #include "transport/congest.h"
 #include "transport/follow.h"
@@ -17,23 +17,6 @@
 #include "wire/hdr.h"
 #include "wire/opcode.h"
 
-enum { RX_REQUESTS = 1, RX_RESPONSES = 2 };
-
-static const uint8_t rx_allowed[] = {
-	[IBV_QPS_RESET] = 0,
-	[IBV_QPS_INIT] = 0,
-	[IBV_QPS_RTR] = RX_REQUESTS,
-	[IBV_QPS_RTS] = RX_REQUESTS | RX_RESPONSES,
-	[IBV_QPS_SQD] = RX_REQUESTS | RX_RESPONSES,
-	[IBV_QPS_SQE] = RX_REQUESTS,
-	[IBV_QPS_ERR] = 0,
-};
-
-/* XRC divides the two directions between two types (annex A14). */
-static bool direction_ok(const struct ur_qp *qp, unsigned need)
-{
-	return qp->service != UR_XRC || need == (qp->type == IBV_QPT_XRC_SEND ? RX_RESPONSES : RX_REQUESTS);
-}
 /* Who executes requests, by enum ibv_qp_type. */
 static void (*const request_rx[])(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op) = {
 	[IBV_QPT_RC] = ur_resp_rx,
@@ -48,31 +31,28 @@ static void (*const request_rx[])(struct ur_qp *qp, struct ur_pkt *p, const stru
  */
 static enum ur_counter rx_foreign(struct ur_qp *qp, const struct ur_pkt *p, ur_time now)
 {
+	enum ur_counter why;
+
 	if (p->bth.opcode != UR_OP_CNP || (qp->type != IBV_QPT_RC && qp->type != IBV_QPT_UC))
 		return UR_C_DROP_OPCODE;
-	if (!rx_allowed[ur_qp_st(qp)])
-		return UR_C_DROP_QP_STATE;
-	if (!ur_pkey_ok(p->bth.pkey))
-		return UR_C_DROP_PKEY;
-	return ur_gid_eq(&p->src, &qp->path->dgid) ? ur_cc_notified(qp, now) : UR_C_DROP_SOURCE;
+	why = ur_qp_admits(qp, p, UR_RX_BOTH, UR_RX_FROM_PEER);
+	return why == UR_ADMITTED ? ur_cc_notified(qp, now) : why;
 }
 
 /* A selective acknowledgement, which RC and XRC share. */
 static void rx_sack(struct ur_qp *qp, const struct ur_pkt *p, ur_time now)
 {
-	if (!ur_qp_acked(qp) || !direction_ok(qp, RX_RESPONSES)) {
-		ur_qp_count(qp, UR_C_DROP_OPCODE);
-	} else if (!(rx_allowed[ur_qp_st(qp)] & RX_RESPONSES)) {
-		ur_qp_count(qp, UR_C_DROP_QP_STATE);
-	} else if (!ur_pkey_ok(p->bth.pkey)) {
-		ur_qp_count(qp, UR_C_DROP_PKEY);
-	} else if (!ur_pkt_is_between(p, qp->path)) {
-		ur_qp_count(qp, UR_C_DROP_SOURCE);
-	} else {
-		qp->heard = now;
-		qp->n.rx_packets++;
-		ur_comp_sack(qp, p, now);
+	enum ur_counter why = UR_C_DROP_OPCODE;
+
+	if (ur_qp_acked(qp) && ur_rx_direction_ok(qp, UR_RX_RESPONSES))
+		why = ur_qp_admits(qp, p, UR_RX_RESPONSES, UR_RX_FROM_PEER);
+	if (why != UR_ADMITTED) {
+		ur_qp_count(qp, why);
+		return;
 	}
+	qp->heard = now;
+	qp->n.rx_packets++;
+	ur_comp_sack(qp, p, now);
 }
 
 __attribute__((noinline)) static void rx_other(struct ur_qp *qp, const struct ur_pkt *p, ur_time now)
@@ -121,7 +101,7 @@ __attribute__((noinline)) static void deliver_marked(struct ur_qp *qp, struct ur
 	deliver(qp, p, op, now);
 	if (!(op->flags & UR_OPF_RESPONSE))
 		awaited = was_executed(qp, psn, expected);
-	if (!awaited || !rx_allowed[ur_qp_st(qp)])
+	if (!awaited || !ur_rx_allowed(ur_qp_st(qp)))
 		return;
 	/* What of READs is under way is the window's business. */
 	if (qp->req.follow.on && (op->flags & (UR_OPF_RESPONSE | UR_OPF_PAYLOAD)) == (UR_OPF_RESPONSE | UR_OPF_PAYLOAD))
@@ -145,34 +125,30 @@ __attribute__((noinline)) static void no_qp(struct ur_tp *tp, struct ur_pkt *p, 
 	UR_TRACE(tp->trace, REFUSED, p->bth.dqpn, UR_C_DROP_QPN);
 }
 
+static unsigned needs(const struct ur_opcode_info *op)
+{
+	return op->flags & UR_OPF_RESPONSE ? UR_RX_RESPONSES : UR_RX_REQUESTS;
+}
+
 __attribute__((always_inline)) static inline void rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 {
 	struct ur_qp *qp = ur_qp_find(tp, p->bth.dqpn);
 	const struct ur_opcode_info *op = ur_opcode(p->bth.opcode);
-	unsigned need = op->flags & UR_OPF_RESPONSE ? RX_RESPONSES : RX_REQUESTS;
+	enum ur_counter why;
 
 	tp->now = now;
 	if (ur_unlikely(!qp)) {
 		no_qp(tp, p, op);
 		return;
 	}
-	if (ur_unlikely(!op->name || (p->bth.opcode & UR_SERVICE_MASK) != qp->service || !direction_ok(qp, need))) {
+	if (ur_unlikely(!op->name || (p->bth.opcode & UR_SERVICE_MASK) != qp->service || !ur_rx_direction_ok(qp, needs(op)))) {
 		rx_other(qp, p, now);
 		return;
 	}
-	if (ur_unlikely(!(rx_allowed[ur_qp_st(qp)] & need))) {
-		refuse(qp, UR_C_DROP_QP_STATE);
-		return;
-	}
-	if (ur_unlikely(!ur_pkey_ok(p->bth.pkey))) {
-		refuse(qp, UR_C_DROP_PKEY);
-		return;
-	}
-	if (ur_likely(qp->service != UR_UD) && ur_unlikely(!ur_pkt_is_between(p, qp->path))) { /* datagrams come from anybody */
-		refuse(qp, UR_C_DROP_SOURCE);
-		return;
-	}
-	if (ur_unlikely(ur_tos_is_ce(p->tos)))
+	why = ur_qp_admits(qp, p, needs(op), ur_unlikely(qp->service == UR_UD) ? UR_RX_FROM_ANYBODY : UR_RX_FROM_PEER);
+	if (ur_unlikely(why != UR_ADMITTED))
+		refuse(qp, why);
+	else if (ur_unlikely(ur_tos_is_ce(p->tos)))
 		deliver_marked(qp, p, op, now);
 	else
 		deliver(qp, p, op, now);
@@ -193,33 +169,23 @@ void ur_tp_rx(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 		rx(tp, p, now);
 }
 
-/* The peer is a QP of a process of this host, and the packet comes from there. */
-static bool is_from_peer(const struct ur_qp *qp, const struct ur_pkt *p)
-{
-	if (!qp->path || !qp->path->local || ur_slot_of(qp->dqpn) != p->slot)
-		return false;
-	return ur_likely(!(p->flags & UR_PKT_BULK)) || ur_bulk_of(p)->sqpn == qp->dqpn;
-}
-
 void ur_tp_rx_local(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 {
 	struct ur_qp *qp = ur_qp_find(tp, p->bth.dqpn);
 	const struct ur_opcode_info *op = ur_opcode(p->bth.opcode);
-	unsigned need = op->flags & UR_OPF_RESPONSE ? RX_RESPONSES : RX_REQUESTS;
+	enum ur_counter why = UR_C_DROP_OPCODE;
 
 	tp->now = now;
 	if (ur_unlikely(!qp)) {
 		ur_count(tp->c.counters, UR_C_DROP_QPN);
-	} else if (ur_unlikely((p->bth.opcode & UR_SERVICE_MASK) != qp->service)) {
-		refuse(qp, UR_C_DROP_OPCODE);
-	} else if (ur_unlikely(!(rx_allowed[ur_qp_st(qp)] & need))) {
-		refuse(qp, UR_C_DROP_QP_STATE);
-	} else if (ur_unlikely(!ur_pkey_ok(p->bth.pkey))) {
-		refuse(qp, UR_C_DROP_PKEY);
-	} else if (ur_unlikely(!is_from_peer(qp, p))) {
-		refuse(qp, UR_C_DROP_SOURCE);
-	} else {
-		qp->n.rx_packets += ur_pkt_psns(p) - 1; /* and one as any other */
-		deliver(qp, p, op, now);
+		return;
 	}
+	if (ur_likely((p->bth.opcode & UR_SERVICE_MASK) == qp->service))
+		why = ur_qp_admits(qp, p, needs(op), UR_RX_FROM_LOCAL);
+	if (ur_unlikely(why != UR_ADMITTED)) {
+		refuse(qp, why);
+		return;
+	}
+	qp->n.rx_packets += ur_pkt_psns(p) - 1; /* and one as any other */
+	deliver(qp, p, op, now);
 }

@@ -3,11 +3,12 @@
 
 #include "base/bytes.h"
 #include "base/psn.h"
+#include "transport/admit.h"
+#include "transport/upcalls.h"
 #include "transport/qp_priv.h"
 #include "transport/rx_only.h"
 #include "transport/rx_walk.h"
 #include "transport/tp_priv.h"
-#include "transport/upcalls.h"
 #include "wire/crc32.h"
 #include "wire/frame.h"
 #include "wire/opcode.h"

@@ -4,7 +4,7 @@
  * source offers to the others stands in the header of its name.
  *
  *   instance.c   the instance: tables, numbers, packet buffers
- *   receive.c    where received packets find their QP
+ *   receive.c    where received packets find their QP; admit.h whether it takes them
  *   schedule.c   who sends next; hold.c who has to wait
  *   mr.c cq.c    memory regions, completion queues
  *   memory.c     regions whose memory is not simply there: on-demand and null ones, and those of which something has vanished
@@ -124,12 +124,6 @@ uint8_t *ur_pkt_begin_to(const struct ur_path *path, uint32_t dqpn, struct ur_pk
 static inline uint8_t *ur_pkt_begin(const struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op)
 {
 	return ur_pkt_begin_to(qp->path, qp->dqpn, p, op);
-}
-
-/* From the peer, and to the address that it knows: another one of ours, or a group that we have joined, is not the connection's. */
-static inline bool ur_pkt_is_between(const struct ur_pkt *p, const struct ur_path *path)
-{
-	return ur_gid_eq(&p->src, &path->dgid) && ur_gid_eq(&p->dst, &path->sgid);
 }
 
 /* True when what goes to this QP has to wait, and the sender with it: it is off the list of those that have something to send. */
