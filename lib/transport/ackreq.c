@@ -2,7 +2,6 @@
 #include "transport/ackreq.h"
 
 #include "transport/req_sent.h"
-#include "transport/rnr.h"
 #include "transport/wr_op.h"
 
 /* Will the first piece of a READ after `w` find no room in the window? It may be as long as the window of a young connection. */

@@ -7,10 +7,10 @@
 #include "transport/probe.h"
 #include "transport/read_req.h"
 #include "transport/repair.h"
-#include "transport/req_priv.h"
+#include "transport/req_data.h"
 #include "transport/req_sent.h"
+#include "transport/rewind.h"
 #include "transport/trace.h"
-#include "transport/upcalls.h"
 
 /* Where the requester is, while it sends something again. */
 struct place {

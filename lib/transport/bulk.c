@@ -123,11 +123,7 @@ bool ur_bulk_build(struct ur_qp *qp, struct ur_swqe *w)
 	ur_req_put_ext(ur_bulk_ext(p), op, w);
 	ur_bulk_end(qp, p, NULL);
 	r->pos = pos;
-	r->since_ack = bth.ackreq ? 0 : r->since_ack + n;
-	if (bth.ackreq) {
-		r->asked = r->cur + 1;
-		ur_req_start_clock(r, ur_psn_add(r->next, n - 1), qp->tp->now);
-	}
+	ur_req_note_asking(qp, ur_psn_add(r->next, n - 1), bth.ackreq, bth.ackreq ? 0 : r->since_ack + n);
 	if (ur_unlikely(ur_psn_diff(r->max, r->next) > 1))
 		ur_qp_count_many(qp, UR_C_RETRANSMIT, ur_min_u32((uint32_t)ur_psn_diff(r->max, r->next), n) - 1); /* and one as any other */
 	ur_req_sent(qp, w, n, p);

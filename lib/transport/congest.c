@@ -9,8 +9,9 @@
 #include "transport/dcqcn.h"
 #include "transport/follow.h"
 #include "transport/qp_priv.h"
+#include "transport/req_state.h"
+#include "transport/resp_state.h"
 #include "transport/tp_priv.h"
-#include "transport/upcalls.h"
 #include "wire/hdr.h"
 #include "wire/opcode.h"
 

@@ -10,8 +10,8 @@
 #include "transport/repair.h"
 #include "transport/repair_bits.h"
 #include "transport/req_sent.h"
+#include "transport/req_state.h"
 #include "transport/tp_priv.h"
-#include "transport/upcalls.h"
 #include "transport/window.h"
 #include "transport/wr_op.h"
 

@@ -12,8 +12,9 @@
 #include "base/psn.h"
 #include "transport/probe.h"
 #include "transport/qp_priv.h"
+#include "transport/req_state.h"
+#include "transport/rewind.h"
 #include "transport/tp_priv.h"
-#include "transport/upcalls.h"
 #include "transport/window.h"
 #include "transport/wr_op.h"
 

@@ -19,7 +19,6 @@
 #include "transport/qp_priv.h"
 #include "transport/repair_bits.h"
 #include "transport/tp_priv.h"
-#include "transport/upcalls.h"
 #include "transport/wr_op.h"
 
 static void lose(struct ur_repair *m, uint32_t psn)

@@ -7,7 +7,6 @@
 #include "base/pool.h"
 #include "base/psn.h"
 #include "transport/tp_priv.h"
-#include "transport/upcalls.h"
 #include "wire/bulk.h"
 #include "wire/hdr.h"
 
@@ -184,17 +183,13 @@ static bool is_older(const struct ur_keep *k, ur_time age)
 	return k->qp->tp->now > k->news_at + age;
 }
 
-/* Takes its board, and all that is on it, from the QP other than this one that has had no news for longest, if that is long enough. */
-static bool take_from_idle(struct ur_qp *qp, ur_time age)
+struct ur_qp *ur_keep_idlest(const struct ur_qp *qp, ur_time age)
 {
-	struct ur_list *boards = &qp->tp->keep->boards, *l = boards->next;
+	const struct ur_list *boards = &qp->tp->keep->boards, *l = boards->next;
 
 	if (qp->resp.keep && l == &qp->resp.keep->link)
 		l = l->next;
-	if (l == boards || !is_older(ur_container_of(l, struct ur_keep, link), age))
-		return false;
-	ur_resp_forget_kept(ur_container_of(l, struct ur_keep, link)->qp);
-	return true;
+	return l != boards && is_older(ur_container_of(l, struct ur_keep, link), age) ? ur_container_of(l, struct ur_keep, link)->qp : NULL;
 }
 
 static struct ur_keep *board(struct ur_qp *qp)
@@ -203,10 +198,7 @@ static struct ur_keep *board(struct ur_qp *qp)
 
 	if (r->keep)
 		return r->keep;
-	take_from_idle(qp, UR_KEEP_OLD); /* one is given up for each that is taken: so none grows much older */
 	r->keep = take_object(qp->tp->keep, BOARDS);
-	if (ur_unlikely(!r->keep) && take_from_idle(qp, UR_KEEP_IDLE))
-		r->keep = take_object(qp->tp->keep, BOARDS);
 	if (!r->keep)
 		return NULL;
 	memset(r->keep, 0, sizeof(*r->keep));
@@ -414,8 +406,6 @@ enum ur_keep_how ur_keep_add(struct ur_qp *qp, const struct ur_pkt *p, const str
 	if (has(k, psn))
 		return meet(qp, p, op, off);
 	c = take_copy(qp->tp->keep, k, len);
-	if (ur_unlikely(!c) && take_from_idle(qp, UR_KEEP_IDLE))
-		c = take_copy(qp->tp->keep, k, len);
 	if (!c) {
 		release_if_empty(qp);
 		return UR_KEEP_FULL;

@@ -74,6 +74,8 @@ void ur_keep_forget(struct ur_qp *qp);
 void ur_keep_pass(struct ur_qp *qp, uint32_t from);
 /* When something was last kept, or a hole was filled. */
 ur_time ur_keep_news_at(const struct ur_qp *qp);
+/* The QP other than this one whose board has been without news for longest, if that is for longer than `age`; else NULL. */
+struct ur_qp *ur_keep_idlest(const struct ur_qp *qp, ur_time age);
 /* Has there been no news for so long that what is kept is not to be believed any more? */
 bool ur_keep_is_old(const struct ur_qp *qp);
 /* Nothing is kept any longer; if anything was. */

@@ -5,10 +5,10 @@
 
 #include "transport/admit.h"
 #include "transport/mcast.h"
+#include "transport/qp_end.h"
 #include "transport/qp_priv.h"
 #include "transport/tp_priv.h"
 #include "transport/ud.h"
-#include "transport/upcalls.h"
 #include "wire/frame.h"
 #include "wire/hdr.h"
 #include "wire/opcode.h"

@@ -7,16 +7,11 @@
  *
  * All other memory was there when it was registered, and is touched without a look; lib/base/touch.h comes back when it has gone. Payload
  * that stays where it is is touched after its packet has been built. Then the packet does not leave, its region is a doubtful one from now
- * on, whose bytes are copied into packets, and what was to be sent is built again: that finds the error where it belongs.
+ * on, whose bytes are copied into packets, and what was to be sent is built again (unsendable.c): that finds the error where it belongs.
  */
-#include "base/idtab.h"
 #include "base/touch.h"
 #include "transport/memory.h"
-#include "transport/qp_priv.h"
-#include "transport/rd_table.h"
 #include "transport/tp_priv.h"
-#include "transport/upcalls.h"
-#include "wire/opcode.h"
 
 bool ur_mr_gone(const struct ur_tp *tp)
 {
@@ -49,32 +44,4 @@ bool ur_mr_write_unusual(const struct ur_tp *tp, const struct ur_mr *mr, uint8_t
 	if (!(mr->access & IBV_ACCESS_ON_DEMAND))
 		return ur_touch_copy_end_last(to, from, len) || ur_mr_gone(tp);
 	return !len || tp->c.copy(to, from, len, true) || ur_mr_gone(tp);
-}
-
-/* --- packets that refer to memory which has gone --- */
-
-/* A program's mistake, and rare: all QPs are looked at, and one too many that sends again does no harm. */
-static void build_again(struct ur_qp *qp, const struct ur_pkt *p)
-{
-	if (qp->dqpn != p->bth.dqpn || qp->type == IBV_QPT_UD)
-		return;
-	if (ur_opcode(p->bth.opcode)->flags & UR_OPF_RESPONSE) {
-		ur_resp_rd_from(qp, p->bth.psn);
-	} else if (ur_qp_acked(qp)) {
-		ur_req_rewind(qp);
-		ur_req_schedule(qp);
-	}
-}
-
-void ur_tp_unsendable(struct ur_tp *tp, struct ur_pkt *p)
-{
-	ur_mr_gone(tp);
-	for (unsigned i = 0; i < p->nseg; i++)
-		ur_container_of(p->seg[i].ref, struct ur_mr, frames)->access |= UR_ACCESS_DOUBTFUL;
-	for (uint32_t i = 0; i <= tp->qps.mask; i++) {
-		struct ur_qp *qp = ur_idtab_at(&tp->qps, i);
-
-		if (qp)
-			build_again(qp, p);
-	}
 }

@@ -13,8 +13,8 @@
 #include "transport/probe.h"
 #include "transport/qp_priv.h"
 #include "transport/repair_bits.h"
+#include "transport/req_state.h"
 #include "transport/tp_priv.h"
-#include "transport/upcalls.h"
 #include "transport/wr_op.h"
 #include "wire/sack.h"
 

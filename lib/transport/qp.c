@@ -13,16 +13,18 @@
 #include "transport/keep.h"
 #include "transport/mw.h"
 #include "transport/qp.h"
+#include "transport/qp_end.h"
 #include "transport/qp_priv.h"
 #include "transport/rd_table.h"
 #include "transport/recvq.h"
 #include "transport/remind.h"
+#include "transport/req_state.h"
+#include "transport/resp_state.h"
 #include "transport/ring.h"
 #include "transport/rwqe.h"
 #include "transport/send_done.h"
 #include "transport/srq_priv.h"
 #include "transport/tp_priv.h"
-#include "transport/upcalls.h"
 #include "transport/wr_op.h"
 #include "transport/xrc.h"
 #include "wire/opcode.h"
@@ -215,93 +217,7 @@ int ur_qp_destroy(struct ur_qp *qp)
 	return 0;
 }
 
-/* --- error and reset --- */
-
-void ur_qp_event(struct ur_qp *qp, enum ibv_event_type ev)
-{
-	if (qp->event)
-		qp->event(qp, ev);
-}
-
-static void flush_sends(struct ur_qp *qp)
-{
-	struct ur_requester *r = &qp->req;
-
-	r->tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
-	r->fresh = r->tail;
-	if (r->head != r->tail)
-		ur_bulk_revoke(qp);
-	while (r->head != r->tail)
-		ur_qp_send_done(qp, IBV_WC_WR_FLUSH_ERR, 0);
-	r->cur = r->head;
-	r->rd_wqes = r->locals = 0;
-	r->una = r->next = r->max;
-	r->rd_out = 0;
-	r->rnr = UR_RNR_NONE;
-	r->thrown_away = false;
-	r->hole = false;
-	ur_repair_forget(r);
-	r->probe.what = UR_PROBE_NONE;
-	r->halt = IBV_WC_SUCCESS;
-}
-
-static void flush(struct ur_qp *qp)
-{
-	/* Pairs with the fence in ur_qp_post_recv: state before tails. */
-	atomic_thread_fence(memory_order_seq_cst);
-	flush_sends(qp);
-	ur_recv_flush(qp);
-	qp->broken = false;
-}
-
-static void drop_reads(struct ur_responder *r)
-{
-	r->rd_cur = r->rd_tail;
-	r->rd_count = 0;
-	r->side_head = r->side_tail;
-}
-
-void ur_qp_set_state(struct ur_qp *qp, enum ibv_qp_state to)
-{
-	enum ibv_qp_state from = ur_qp_st(qp);
-
-	atomic_store(&qp->state, to);
-	if (from != to)
-		UR_TRACE(qp->tp->trace, QP_STATE, qp->qpn, from, to, qp->dqpn, qp->req.next, qp->resp.epsn);
-}
-
-void ur_qp_to_err(struct ur_qp *qp)
-{
-	bool first = ur_qp_st(qp) != IBV_QPS_ERR;
-	bool lost = qp->broken && first;
-
-	ur_qp_set_state(qp, IBV_QPS_ERR);
-	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
-	ur_cc_stop(qp);
-	ur_follow_stop(qp);
-	ur_remind_stop(qp);
-	ur_list_del(&qp->link[UR_TXQ_REQ]);
-	drop_reads(&qp->resp);
-	ur_keep_drop(qp);
-	qp->resp.expect = 0;
-	/* An acknowledgement that is owed still goes out: its message was received. */
-	if (qp->resp.ack_pending)
-		ur_resp_schedule(qp);
-	else
-		ur_list_del(&qp->link[UR_TXQ_RESP]);
-	flush(qp);
-	if (lost)
-		ur_qp_event(qp, IBV_EVENT_QP_FATAL);
-	if (first && qp->srq_only && qp->type != IBV_QPT_XRC_SEND)
-		ur_qp_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED); /* it holds no receive WQE now and takes no other */
-}
-
-void ur_qp_to_sqe(struct ur_qp *qp)
-{
-	ur_qp_set_state(qp, IBV_QPS_SQE);
-	ur_list_del(&qp->link[UR_TXQ_REQ]);
-	flush_sends(qp);
-}
+/* --- reset --- */
 
 void ur_qp_to_reset(struct ur_qp *qp)
 {
@@ -346,14 +262,6 @@ void ur_qp_to_reset(struct ur_qp *qp)
 	qp->broken = qp->sqd_notify = false;
 }
 
-void ur_qp_sqd_check(struct ur_qp *qp)
-{
-	if (qp->sqd_notify && ur_qp_st(qp) == IBV_QPS_SQD && qp->req.head == qp->req.fresh) {
-		qp->sqd_notify = false;
-		ur_qp_event(qp, IBV_EVENT_SQ_DRAINED);
-	}
-}
-
 /* --- the caller's view --- */
 
 void ur_qp_answer(struct ur_qp *qp, ur_time now)
@@ -368,9 +276,9 @@ void ur_qp_kick(struct ur_qp *qp, ur_time now)
 {
 	qp->tp->now = now;
 	if (ur_unlikely(ur_qp_st(qp) == IBV_QPS_ERR))
-		flush(qp);
+		ur_qp_flush(qp);
 	else if (ur_unlikely(ur_qp_st(qp) == IBV_QPS_SQE))
-		flush_sends(qp);
+		ur_qp_flush_sends(qp);
 	ur_resp_schedule(qp);
 	ur_req_schedule(qp);
 	if (ur_unlikely(!ur_qp_path_ready(qp)))

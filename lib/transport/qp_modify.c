@@ -9,9 +9,9 @@
 #include "transport/completer.h"
 #include "transport/qp.h"
 #include "transport/probe.h"
+#include "transport/qp_end.h"
 #include "transport/qp_priv.h"
 #include "transport/tp_priv.h"
-#include "transport/upcalls.h"
 
 #define HELLO_PSNS 64     /* while so many are sent, a new connection says hello */
 #define HELLO_MOST 512    /* the end of those that do so because others were lost */

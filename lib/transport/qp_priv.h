@@ -115,7 +115,6 @@ enum ur_resp_odd {
 	UR_RESP_LISTENS = 2, /* the peer has not said hello (wire/sack.h), and may still do so */
 	UR_RESP_KEEPS = 4,   /* packets beyond it are kept: keep.h */
 	UR_RESP_RUNS = 8,    /* what was kept is being executed, which goes on when the QP may send */
-	UR_RESP_TURNS = 16,  /* the rest has been seen to: the packet itself is being executed */
 };
 
 /* What waits to be sent: `ack_pending`. */

@@ -3,35 +3,9 @@
 
 #include "base/psn.h"
 #include "transport/qp_priv.h"
+#include "transport/resp_state.h"
 #include "transport/srq_priv.h"
-#include "transport/upcalls.h"
 #include "wire/hdr.h"
-
-struct ur_rd_res *ur_resp_rd_oldest(struct ur_qp *qp)
-{
-	struct ur_responder *r = &qp->resp;
-
-	for (; r->rd_cur != r->rd_tail; r->rd_cur++) {
-		struct ur_rd_res *e = &r->rd[r->rd_cur & (UR_RD_SLOTS - 1)];
-
-		if (e->k != e->end)
-			return e;
-	}
-	return NULL;
-}
-
-/* A requester that asks for more cannot use replays. */
-bool ur_resp_rd_room(struct ur_qp *qp)
-{
-	struct ur_responder *r = &qp->resp;
-	struct ur_rd_res *e = ur_resp_rd_oldest(qp);
-
-	while (e && r->rd_tail - r->rd_cur >= r->rd_n && e->why != UR_RD_NEW) {
-		e->k = e->end;
-		e = ur_resp_rd_oldest(qp);
-	}
-	return r->rd_tail - r->rd_cur < r->rd_n;
-}
 
 struct ur_rd_res *ur_resp_rd_add(struct ur_qp *qp, const struct ur_pkt *p)
 {

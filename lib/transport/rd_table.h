@@ -50,8 +50,6 @@ static inline void ur_resp_rd_run(struct ur_rd_res *e, uint32_t start, uint32_t 
 	e->why = replay ? UR_RD_REPLAY : UR_RD_NEW;
 }
 
-/* Is there room in the resource table? Replays give way. */
-bool ur_resp_rd_room(struct ur_qp *qp);
 /*
  * What becomes of a request for which there is none. A peer that has gone back may ask for a READ in smaller pieces than before; what it
  * had sent may come late, among those, and is more than what it thinks is outstanding. It has to come again.
@@ -68,7 +66,5 @@ void ur_resp_rd_from(struct ur_qp *qp, uint32_t psn);
 bool ur_resp_rd_replay(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op);
 /* Entry `n` of the table from the newest (1) on has something to send again. */
 void ur_resp_rd_again(struct ur_qp *qp, uint32_t n);
-/* The oldest entry of the resource table with responses to send, or NULL. */
-struct ur_rd_res *ur_resp_rd_oldest(struct ur_qp *qp);
 
 #endif

@@ -16,8 +16,8 @@
 
 #include "base/psn.h"
 #include "transport/rd_table.h"
+#include "transport/resp_state.h"
 #include "transport/tp_priv.h"
-#include "transport/upcalls.h"
 
 #define SILENCE (10 * UR_NS_PER_MS) /* hosts in software are held up for milliseconds at a time */
 #define MEMORY UR_NS_PER_S

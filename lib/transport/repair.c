@@ -20,10 +20,10 @@
 #include "transport/qp_priv.h"
 #include "transport/repair.h"
 #include "transport/repair_bits.h"
+#include "transport/req_state.h"
 #include "transport/send_done.h"
 #include "transport/sge.h"
 #include "transport/tp_priv.h"
-#include "transport/upcalls.h"
 #include "transport/wr_op.h"
 #include "wire/sack.h"
 

@@ -46,6 +46,14 @@ static inline uint32_t ur_req_packet_index(const struct ur_requester *r, const s
 	return (r->next - w->psn) & UR_PSN_MASK;
 }
 
+/* After an RNR NAK, until all has been taken that was refused (rnr.c): may the request `index` not be sent yet? */
+static inline bool ur_rnr_stops(const struct ur_requester *r, uint32_t index)
+{
+	const uint32_t taken = r->head - r->refused;
+
+	return index - r->head >= (taken ? taken : 1);
+}
+
 /*
  * Times a packet that asks for an acknowledgement, one at a time, and only where it is clear which transmission is acknowledged (Karn's
  * rule): what follows a packet that was NAKed was thrown away. Where the window follows the path it is the first packet of a burst, which
@@ -58,6 +66,21 @@ static inline void ur_req_start_clock(struct ur_requester *r, uint32_t psn, ur_t
 	r->follow.first = false;
 	r->rtt.psn = psn;
 	r->rtt.at = now;
+}
+
+/*
+ * Of packets that were just built, and not accounted for yet: does one ask for an acknowledgement, which is the last that does and has that
+ * PSN; and how many have followed it since, or the last one before them.
+ */
+static inline void ur_req_note_asking(struct ur_qp *qp, uint32_t psn, bool asks, uint32_t since)
+{
+	struct ur_requester *r = &qp->req;
+
+	r->since_ack = since;
+	if (!asks)
+		return;
+	r->asked = r->cur + 1;
+	ur_req_start_clock(r, psn, qp->tp->now);
 }
 
 /* Accounts for `n` PSNs inside a request. */

@@ -17,6 +17,8 @@ enum ur_req_state {
 };
 
 enum ur_req_state ur_req_next(struct ur_qp *qp);
+/* Puts the QP on the list of those that have something to send, if it has. */
+void ur_req_schedule(struct ur_qp *qp);
 const char *ur_req_state_name(enum ur_req_state s);
 
 #endif

@@ -15,6 +15,7 @@
 #include "transport/qp_priv.h"
 #include "transport/rd_table.h"
 #include "transport/resp_atomic.h"
+#include "transport/resp_state.h"
 #include "transport/tp_priv.h"
 #include "transport/verdict.h"
 #include "wire/hdr.h"

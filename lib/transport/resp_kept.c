@@ -4,10 +4,11 @@
 #include "base/psn.h"
 #include "transport/congest.h"
 #include "transport/keep.h"
+#include "transport/qp_priv.h"
 #include "transport/rd_table.h"
-#include "transport/resp_tx.h"
+#include "transport/resp_state.h"
+#include "transport/responder.h"
 #include "transport/tp_priv.h"
-#include "transport/upcalls.h"
 #include "wire/hdr.h"
 #include "wire/sack.h"
 
@@ -35,6 +36,16 @@ void ur_resp_forget_kept(struct ur_qp *qp)
 	ur_resp_nak(qp, r->epsn, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
 }
 
+/* Another QP, which has had no news for so long, gives up what it keeps. */
+static bool take_from_idle(struct ur_qp *qp, ur_time age)
+{
+	struct ur_qp *from = qp->tp->keep ? ur_keep_idlest(qp, age) : NULL;
+
+	if (from)
+		ur_resp_forget_kept(from);
+	return from;
+}
+
 enum ur_resp_verdict ur_resp_beyond(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, uint32_t d)
 {
 	static const uint8_t verdict[] = {[UR_KEEP_NOT] = UR_RESP_OUT_OF_SEQ,
@@ -46,7 +57,11 @@ enum ur_resp_verdict ur_resp_beyond(struct ur_qp *qp, const struct ur_pkt *p, co
 
 	if (qp->resp.odd & UR_RESP_KEEPS && ur_keep_is_old(qp))
 		ur_resp_forget_kept(qp);
+	else if (!(qp->resp.odd & UR_RESP_KEEPS))
+		take_from_idle(qp, UR_KEEP_OLD); /* one is given up for each board that is begun: so none grows much older */
 	how = ur_keep_add(qp, p, op, d);
+	if (ur_unlikely(how == UR_KEEP_FULL) && take_from_idle(qp, UR_KEEP_IDLE))
+		how = ur_keep_add(qp, p, op, d);
 	if (how == UR_KEEP_FULL)
 		ur_qp_count(qp, UR_C_KEEP_FULL);
 	if (how == UR_KEEP_DIFFERS)
@@ -99,22 +114,6 @@ static void tell_progress(struct ur_qp *qp, bool answered)
 		ur_resp_ack_executed(qp);
 }
 
-/*
- * A READ or atomic waits until responses have left if no more may be outstanding. A requester that went back counts as outstanding only
- * what it has sent since, and may ask for a READ in more pieces than before; what it does not know is that we have kept what follows.
- */
-static bool must_wait(struct ur_qp *qp, const struct ur_kept *k)
-{
-	return ur_opcode(k->bytes[0])->flags & UR_OPF_ANSWERED && qp->resp.rd_n && !ur_resp_rd_room(qp);
-}
-
-bool ur_resp_may_run_kept(struct ur_qp *qp)
-{
-	const struct ur_kept *k = ur_keep_next(qp);
-
-	return !k || !must_wait(qp, k);
-}
-
 unsigned ur_resp_run_kept(struct ur_qp *qp)
 {
 	struct ur_responder *r = &qp->resp;
@@ -123,7 +122,7 @@ unsigned ur_resp_run_kept(struct ur_qp *qp)
 	unsigned n = 0;
 
 	while (r->odd & UR_RESP_KEEPS && !qp->broken && (k = ur_keep_next(qp)) && n < AT_ONCE) {
-		waits = must_wait(qp, k);
+		waits = ur_resp_must_wait(qp, k);
 		if (waits || !run_one(qp, k, &answered))
 			break;
 		n++;

@@ -6,16 +6,14 @@
 #include "transport/qp_priv.h"
 #include "transport/verdict.h"
 
-/* Does it send SACKs now? */
-static inline bool ur_resp_reports(const struct ur_responder *r)
-{
-	return r->odd & UR_RESP_KEEPS && r->peer_sacks && r->nak_sent != UR_NAK_SENT_RNR;
-}
-
 /* Looks for hello in a packet with the expected PSN, while the QP listens. */
 void ur_resp_listen(struct ur_qp *qp, const struct ur_pkt *p);
 /* A packet whose PSN is `d` after the expected one. */
 enum ur_resp_verdict ur_resp_beyond(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, uint32_t d);
+/* Nothing is kept any longer, because nothing new has come for long; the peer is told. */
+void ur_resp_forget_kept(struct ur_qp *qp);
+/* Executes what was kept (keep.h) from the expected PSN on, as far as is to be done at once; how many packets. */
+unsigned ur_resp_run_kept(struct ur_qp *qp);
 /* The packet with the expected PSN, which was `from`, was executed (`done`) or not, while others are kept. */
 void ur_resp_turned(struct ur_qp *qp, uint32_t from, bool done);
 

@@ -13,104 +13,15 @@
 #include "transport/qp_priv.h"
 #include "transport/rd_table.h"
 #include "transport/resp_atomic.h"
+#include "transport/resp_state.h"
 #include "transport/resp_tx.h"
 #include "transport/sge.h"
 #include "transport/tp_priv.h"
-#include "transport/upcalls.h"
+#include "transport/qp_end.h"
+#include "transport/verdicts.h"
 #include "transport/xrc.h"
 #include "wire/hdr.h"
 #include "wire/opcode.h"
-
-/*
- * May the acknowledgement leave before the responses of `e`? Overtaking those of earlier READs it would say that they are lost. Reminders
- * have been sent before, and nothing but reminders is behind them.
- */
-static bool ack_first(const struct ur_responder *r, const struct ur_rd_res *e)
-{
-	if (!r->ack_pending)
-		return false;
-	return !e || e->why == UR_RD_REMINDER || ur_psn_diff(r->ack_psn, ur_psn_add(e->psn, e->k)) < 0 || r->ack_pending & UR_SACK_WAITS;
-}
-
-/* The part of a READ that is to be repeated next: it is waited for, so it goes before what is sent for the first time. */
-static struct ur_rd_res *side_oldest(struct ur_responder *r)
-{
-	struct ur_rd_res *e;
-
-	for (; r->side_head != r->side_tail; r->side_head++) {
-		e = &r->rd[UR_RD_SLOTS + (r->side_head & (UR_RD_SIDE - 1))];
-		if (e->k != e->end)
-			return e;
-	}
-	return NULL;
-}
-
-/*
- * Is there anything that can leave, or be executed, now? What cannot is not work, or whoever serves the QP would come back to it for ever.
- * What makes it work again schedules the QP: the timer of the pace, a response that leaves and so makes room, a packet that arrives.
- */
-__attribute__((always_inline)) static inline bool has_work(struct ur_qp *qp)
-{
-	const struct ur_rd_res *e;
-
-	if (qp->cc.cnp_due || (ur_unlikely(qp->resp.odd & UR_RESP_RUNS) && ur_resp_may_run_kept(qp)))
-		return true;
-	e = ur_resp_rd_oldest(qp);
-	return ((e || side_oldest(&qp->resp)) && !qp->cc.blocked) || ack_first(&qp->resp, e);
-}
-
-void ur_resp_schedule(struct ur_qp *qp)
-{
-	if (!ur_list_empty(&qp->link[UR_TXQ_RESP]) || !ur_qp_path_ready(qp))
-		return;
-	if (has_work(qp))
-		ur_list_add_tail(&qp->tp->txq[UR_TXQ_RESP], &qp->link[UR_TXQ_RESP]);
-}
-
-void ur_resp_ack(struct ur_qp *qp, uint32_t psn, uint8_t syndrome)
-{
-	struct ur_responder *r = &qp->resp;
-
-	r->ack_pending |= UR_ACK_WAITS;
-	r->ack_psn = psn;
-	r->ack_msn = r->msn;
-	r->ack_syndrome = syndrome;
-	ur_resp_schedule(qp);
-}
-
-#define AGAIN_MOST 4
-
-void ur_resp_ack_again(struct ur_qp *qp)
-{
-	struct ur_responder *r = &qp->resp;
-
-	if (r->ack_pending == UR_ACK_WAITS && r->ack_again < AGAIN_MOST)
-		r->ack_again++;
-	ur_resp_ack_executed(qp);
-}
-
-void ur_resp_nak(struct ur_qp *qp, uint32_t psn, uint8_t syndrome)
-{
-	qp->resp.ack_pending = qp->resp.ack_again = 0; /* a SACK goes before READ responses, and a NAK does not */
-	ur_resp_ack(qp, psn, syndrome);
-	UR_TRACE(qp->tp->trace, NAK_SENT, qp->qpn, psn, syndrome);
-}
-
-void ur_resp_sack(struct ur_qp *qp, uint32_t psn)
-{
-	struct ur_responder *r = &qp->resp;
-
-	ur_keep_report(qp, psn);
-	if (ur_resp_nak_waits(r))
-		return;
-	if (!(r->ack_pending & UR_ACK_WAITS)) { /* what was said last may have been a NAK, of a PSN that has not been executed */
-		r->ack_psn = ur_psn_add(r->epsn, UR_PSN_MASK);
-		r->ack_msn = r->msn;
-	}
-	r->ack_pending |= UR_SACK_WAITS;
-	r->ack_syndrome = ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID);
-	ur_resp_schedule(qp);
-}
 
 /* False when there is no buffer. It acknowledges no responses that wait to be sent, so an acknowledgement of those may still be owed. */
 static bool build_sack(struct ur_qp *qp)
@@ -194,12 +105,12 @@ static inline bool ack_next(struct ur_qp *qp, const struct ur_rd_res *e)
 {
 	struct ur_responder *r = &qp->resp;
 
-	if (!ack_first(r, e))
+	if (!ur_resp_ack_first(r, e))
 		return false;
 	if (ur_likely(!(r->ack_pending & UR_SACK_WAITS)) || r->odd & UR_RESP_KEEPS)
 		return true;
 	forget_sack(qp);
-	return ack_first(r, e);
+	return ur_resp_ack_first(r, e);
 }
 
 /* Of the next n responses, or one packet that stands for them. */
@@ -378,8 +289,8 @@ static unsigned build_next(struct ur_qp *qp, unsigned n, ur_time now)
 		e = ur_resp_rd_oldest(qp);
 		if (ack_next(qp, e))
 			return build_ack(qp);
-		if (ur_unlikely(qp->resp.side_head != qp->resp.side_tail) && side_oldest(&qp->resp))
-			e = side_oldest(&qp->resp);
+		if (ur_unlikely(qp->resp.side_head != qp->resp.side_tail) && ur_resp_side_oldest(&qp->resp))
+			e = ur_resp_side_oldest(&qp->resp);
 		if (!e || ur_unlikely(qp->cc.blocked))
 			return 0;
 		if (ur_unlikely(qp->path->local) && build_bulk(qp, e))
@@ -404,16 +315,12 @@ bool ur_resp_has_last_ack_only(const struct ur_qp *qp)
 
 unsigned ur_resp_build(struct ur_qp *qp, unsigned n, ur_time now, bool *more)
 {
-	unsigned done = 0, ran = 0, built;
+	unsigned done = 0, built;
 
 	if (ur_unlikely(!ur_qp_path_ready(qp)))
 		return 0;
-	if (ur_unlikely(qp->resp.odd & UR_RESP_RUNS))
-		ran = ur_resp_run_kept(qp);
 	while (done < n && (built = build_next(qp, n - done, now)))
 		done += built;
-	*more = has_work(qp);
-	if (ur_unlikely(ran) && !done)
-		qp->tp->pause = true; /* it has done enough for this call */
+	*more = ur_resp_has_work(qp);
 	return done;
 }

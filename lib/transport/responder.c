@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The responder (IBTA volume 1, 9.6, 9.7.4, 9.7.5.1 and 9.9.3): checks and executes request packets. Each packet gets a verdict, and the
- * table of verdicts says what follows: acknowledgement, NAK, completion, event. Sending is resp_tx.c's.
+ * The responder (IBTA volume 1, 9.6, 9.7.4, 9.7.5.1 and 9.9.3): checks and executes request packets with the expected PSN. Each packet gets
+ * a verdict, of which verdicts.c knows what follows. Sending is resp_tx.c's; what comes out of turn is resp_rx.c's.
  */
+#include "transport/responder.h"
+
 #include "base/bytes.h"
 #include "base/psn.h"
 #include "transport/bulk.h"
@@ -15,91 +17,16 @@
 #include "transport/recvq.h"
 #include "transport/remind.h"
 #include "transport/resp_atomic.h"
-#include "transport/resp_kept.h"
-#include "transport/resp_tx.h"
-#include "transport/responder.h"
+#include "transport/resp_state.h"
 #include "transport/rx_run.h"
 #include "transport/sge.h"
 #include "transport/srq_priv.h"
 #include "transport/tp_priv.h"
-#include "transport/upcalls.h"
-#include "transport/verdict.h"
+#include "transport/verdicts.h"
 #include "transport/wqe.h"
 #include "transport/xrc.h"
 #include "wire/hdr.h"
 #include "wire/opcode.h"
-#include "wire/sack.h"
-
-#define EVENT_NONE (-1)
-
-enum outcome { QUIET, MISSING, NAK_SEQ, NAK_RNR, FATAL, SILENT };
-
-static const struct {
-	const char *name;
-	uint8_t outcome;
-	uint8_t nak;         /* enum ur_nak_code of FATAL */
-	uint8_t recv_status; /* enum ibv_wc_status of the current receive; of the next one when `event` is EVENT_NONE */
-	int counter;
-	int event; /* reported unless a completion tells */
-} verdicts[UR_RESP_VERDICT_COUNT] = {
-#define INV_REQ(v) [UR_RESP_##v] = {#v, FATAL, UR_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR, UR_C_REMOTE_INV, IBV_EVENT_QP_REQ_ERR}
-	[UR_RESP_DONE] = {"DONE", QUIET, 0, 0, -1, EVENT_NONE},
-	[UR_RESP_DUPLICATE] = {"DUPLICATE", QUIET, 0, 0, UR_C_DUPLICATE, EVENT_NONE},
-	[UR_RESP_OUT_OF_SEQ] = {"OUT_OF_SEQ", MISSING, 0, 0, UR_C_DROP_OUT_OF_SEQ, EVENT_NONE},
-	[UR_RESP_KEPT] = {"KEPT", MISSING, 0, 0, UR_C_RX_KEPT, EVENT_NONE},
-	[UR_RESP_KEPT_TWICE] = {"KEPT_TWICE", MISSING, 0, 0, UR_C_DUPLICATE, EVENT_NONE},
-	[UR_RESP_LATE_READ] = {"LATE_READ", NAK_SEQ, 0, 0, UR_C_DROP_OUT_OF_SEQ, EVENT_NONE},
-	[UR_RESP_UNREAD] = {"UNREAD", NAK_SEQ, 0, 0, UR_C_BULK_UNREAD, EVENT_NONE},
-	[UR_RESP_RNR] = {"RNR", NAK_RNR, 0, 0, UR_C_RNR_NAK_SENT, EVENT_NONE},
-	INV_REQ(BAD_ORDER),
-	INV_REQ(UNSUPPORTED),
-	INV_REQ(BAD_LENGTH),
-	INV_REQ(TOO_MANY_READS),
-	INV_REQ(MISALIGNED),
-	[UR_RESP_ACCESS] = {"ACCESS", FATAL, UR_NAK_REM_ACCESS, IBV_WC_REM_ACCESS_ERR, UR_C_REMOTE_ACCESS, IBV_EVENT_QP_ACCESS_ERR},
-	/* IBTA 11.6.2: what a WRITE with immediate may not touch is told by the receive that it consumes. */
-	[UR_RESP_LOCAL_ACCESS] = {"LOCAL_ACCESS", FATAL, UR_NAK_REM_ACCESS, IBV_WC_LOC_ACCESS_ERR, UR_C_REMOTE_ACCESS, EVENT_NONE},
-	[UR_RESP_TOO_LONG] = {"TOO_LONG", FATAL, UR_NAK_INV_REQ, IBV_WC_LOC_LEN_ERR, UR_C_REMOTE_INV, EVENT_NONE},
-	[UR_RESP_LOCAL_PROT] = {"LOCAL_PROT", FATAL, UR_NAK_REM_OP, IBV_WC_LOC_PROT_ERR, UR_C_REMOTE_OP, EVENT_NONE},
-	/* IBTA 9.9.6.3, class J: a receive tells of a key that cannot be invalidated, and the peer hears nothing. */
-	[UR_RESP_INVALIDATE] = {"INVALIDATE", SILENT, 0, IBV_WC_REM_INV_REQ_ERR, UR_C_REMOTE_ACCESS, EVENT_NONE},
-	/* Annex A14: a violation of the XRC domain, and an SRQ that can complete nothing. */
-	[UR_RESP_XRC_SRQ] = {"XRC_SRQ", FATAL, UR_NAK_INV_REQ, IBV_WC_REM_INV_REQ_ERR, UR_C_REMOTE_INV, IBV_EVENT_QP_ACCESS_ERR},
-	[UR_RESP_SRQ_FAILED] = {"SRQ_FAILED", FATAL, UR_NAK_REM_OP, IBV_WC_REM_OP_ERR, UR_C_REMOTE_OP, IBV_EVENT_QP_FATAL},
-#undef INV_REQ
-};
-
-const char *ur_resp_verdict_name(enum ur_resp_verdict v)
-{
-	return v < UR_RESP_VERDICT_COUNT ? verdicts[v].name : "?";
-}
-
-/* --- refusing --- */
-
-/* Completes the current receive with what the verdict makes of it. */
-static void fail_recv(struct ur_qp *qp, enum ur_resp_verdict v)
-{
-	struct ur_cqe e = {.status = verdicts[v].recv_status, .opcode = IBV_WC_RECV};
-
-	if (qp->resp.w)
-		ur_recv_done(qp, &e, false);
-}
-
-void ur_resp_refuse(struct ur_qp *qp, enum ur_resp_verdict v, uint32_t psn)
-{
-	struct ur_responder *r = &qp->resp;
-	bool reported = r->w;
-
-	ur_resp_nak(qp, psn, ur_syndrome(UR_AETH_NAK, verdicts[v].nak));
-	fail_recv(qp, v);
-	r->dying = true;
-	ur_keep_drop(qp);
-	/* READs accepted earlier are answered first; resp_tx.c ends the QP when the NAK leaves. */
-	if (!ur_resp_rd_oldest(qp))
-		ur_qp_to_err(qp);
-	if (!reported && verdicts[v].event != EVENT_NONE)
-		ur_qp_event(qp, (enum ibv_event_type)verdicts[v].event);
-}
 
 /* --- checks --- */
 
@@ -281,27 +208,13 @@ static enum ur_resp_verdict do_write(struct ur_qp *qp, const struct ur_pkt *p, c
 
 /* --- READ --- */
 
-/* What a probe is told from others by. */
-static uint32_t probe_of(const struct ur_pkt *p, uint8_t turn)
-{
-	return p->bth.psn | (uint32_t)turn << 24;
-}
-
-/* Of several that are the same, one is answered (wire/sack.h); what was copied when it was new is being answered. */
-static bool is_answered_copy(const struct ur_qp *qp, const struct ur_pkt *p)
-{
-	const uint8_t *bth = p->data + p->bth_off;
-	const uint8_t turn = ur_turn_get(bth);
-
-	return ur_copy_is(bth) || (turn && qp->resp.probed == probe_of(p, turn));
-}
-
+/* Which probe is answered with it, if it is one. */
 static void note_probe(struct ur_responder *r, const struct ur_pkt *p)
 {
-	const uint8_t turn = ur_turn_get(p->data + p->bth_off);
+	const uint32_t probe = ur_resp_probe_of(p);
 
-	if (ur_unlikely(turn))
-		r->probed = probe_of(p, turn);
+	if (ur_unlikely(probe))
+		r->probed = probe;
 }
 
 static enum ur_resp_verdict do_read(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
@@ -331,30 +244,6 @@ static enum ur_resp_verdict do_read(struct ur_qp *qp, const struct ur_pkt *p, co
 }
 
 /* --- one packet --- */
-
-__attribute__((noinline)) static void answer_again(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
-{
-	if (!(op->flags & UR_OPF_READ)) {
-		ur_resp_atomic_again(qp, p, op);
-		ur_remind_request(qp);
-	} else if (!is_answered_copy(qp, p) && ur_resp_rd_replay(qp, p, op)) {
-		note_probe(&qp->resp, p);
-		ur_remind_asked(qp, p->bth.psn);
-	}
-}
-
-static enum ur_resp_verdict duplicate(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
-{
-	const struct ur_responder *r = &qp->resp;
-
-	if (op->flags & UR_OPF_ANSWERED)
-		answer_again(qp, p, op);
-	else if (ur_unlikely(ur_resp_reports(r))) /* the peer asks what has arrived */
-		ur_resp_sack(qp, r->epsn);
-	else if (op->flags & (UR_OPF_SEND | UR_OPF_WRITE) && !ur_resp_nak_waits(r)) /* an acknowledgement that waits may be of less */
-		ur_resp_ack_again(qp);
-	return UR_RESP_DUPLICATE;
-}
 
 static enum ur_resp_verdict execute(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
 {
@@ -400,68 +289,18 @@ static void accept(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opc
 	}
 }
 
-static void nak_once(struct ur_qp *qp, uint8_t syndrome)
+bool ur_resp_turn(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op)
 {
-	if (qp->resp.nak_sent)
-		return;
-	qp->resp.nak_sent = ur_syndrome_type(syndrome) == UR_AETH_RNR ? UR_NAK_SENT_RNR : UR_NAK_SENT_SEQ;
-	ur_resp_nak(qp, qp->resp.epsn, syndrome);
-}
+	enum ur_resp_verdict v;
 
-/*
- * Has a peer gone back, and its repetition lacks the packet as well? What comes again has then come after a later one, and not only the
- * next; or it is the second in a row. A single one that was duplicated on the way causes no second NAK.
- */
-static bool is_missing_again(struct ur_responder *r, enum ur_resp_verdict v, uint32_t psn)
-{
-	const int32_t step = ur_psn_diff(psn, r->beyond);
-	const bool again = v == UR_RESP_KEPT_TWICE;
-	const bool missing = again && (step < -1 || (step > 0 && r->goes_back));
-
-	r->beyond = psn;
-	if (missing || !r->nak_sent)
-		r->goes_back = false;
-	else if (again && step <= 0)
-		r->goes_back = true;
-	return missing;
-}
-
-/* The packet with the expected PSN is missing, and one beyond it has come; unless it is among those that are about to be executed. */
-static void tell_missing(struct ur_qp *qp, enum ur_resp_verdict v, uint32_t psn)
-{
-	struct ur_responder *r = &qp->resp;
-	const bool again = is_missing_again(r, v, psn);
-
-	if (r->odd & UR_RESP_RUNS)
-		return;
-	if (ur_resp_reports(r)) {
-		ur_resp_sack(qp, psn);
-		return;
+	qp->resp.nak_sent = 0;
+	v = execute(qp, p, op);
+	if (ur_unlikely(v)) {
+		ur_resp_conclude(qp, v, p);
+		return false;
 	}
-	if (again && r->nak_sent == UR_NAK_SENT_SEQ)
-		r->nak_sent = 0;
-	nak_once(qp, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ));
-}
-
-static void conclude(struct ur_qp *qp, enum ur_resp_verdict v, const struct ur_pkt *p)
-{
-	if (qp->service == UR_UC) {
-		ur_uc_refuse(qp, v);
-		return;
-	}
-	if (verdicts[v].counter >= 0)
-		ur_qp_count(qp, (enum ur_counter)verdicts[v].counter);
-	switch (verdicts[v].outcome) {
-	case MISSING: tell_missing(qp, v, p->bth.psn); break;
-	case NAK_SEQ: nak_once(qp, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ)); break;
-	case NAK_RNR: nak_once(qp, ur_syndrome(UR_AETH_RNR, qp->resp.min_rnr)); break;
-	case FATAL: ur_resp_refuse(qp, v, qp->resp.epsn); break;
-	case SILENT:
-		fail_recv(qp, v);
-		ur_qp_to_err(qp);
-		break;
-	default: break;
-	}
+	accept(qp, p, op);
+	return true;
 }
 
 /* --- runs of packets --- */
@@ -514,76 +353,4 @@ void ur_resp_run_done(struct ur_qp *qp, uint8_t op, const struct ur_rx_run *run)
 	}
 	if (run->asked)
 		ur_resp_ack(qp, run->asked_psn, ur_syndrome(UR_AETH_ACK, UR_AETH_CREDIT_INVALID));
-}
-
-/*
- * The first packet with the PSN that the peer was told: it knows of the connection. In RTS too, where IBTA 11.6.3.1 is silent: an accepted
- * QP gets there before its peer's RTU.
- */
-static void establish(struct ur_qp *qp)
-{
-	qp->resp.odd &= (uint8_t)~UR_RESP_NEW;
-	if (ur_qp_st(qp) == IBV_QPS_RTR || ur_qp_st(qp) == IBV_QPS_RTS)
-		ur_qp_event(qp, IBV_EVENT_COMM_EST);
-}
-
-bool ur_resp_turn(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op)
-{
-	struct ur_responder *r = &qp->resp;
-	const uint32_t from = r->epsn;
-
-	r->odd |= UR_RESP_TURNS;
-	ur_resp_rx(qp, p, op);
-	r->odd &= (uint8_t)~UR_RESP_TURNS;
-	return r->epsn != from;
-}
-
-/*
- * A packet with the expected PSN, and there is more to do than to execute it. It then takes the usual way: execute() is inlined there,
- * because there is no second place that calls it.
- */
-__attribute__((noinline)) static void in_odd_turn(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op)
-{
-	struct ur_responder *r = &qp->resp;
-	const uint32_t from = r->epsn;
-	bool done;
-
-	if (r->odd & UR_RESP_NEW)
-		establish(qp);
-	if (r->odd & UR_RESP_LISTENS)
-		ur_resp_listen(qp, p);
-	if (r->odd & UR_RESP_KEEPS && ur_keep_is_old(qp))
-		ur_resp_forget_kept(qp);
-	done = ur_resp_turn(qp, p, op);
-	if (r->odd & UR_RESP_KEEPS)
-		ur_resp_turned(qp, from, done);
-}
-
-void ur_resp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op)
-{
-	struct ur_responder *r = &qp->resp;
-	int32_t d = ur_psn_diff(p->bth.psn, r->epsn);
-	enum ur_resp_verdict v;
-
-	if (ur_unlikely(r->dying)) {
-		ur_qp_count(qp, UR_C_DROP_QP_STATE);
-		return;
-	}
-	if (ur_likely(d == 0)) {
-		if (ur_unlikely(r->odd) && !(r->odd & UR_RESP_TURNS)) {
-			in_odd_turn(qp, p, op);
-			return;
-		}
-		r->nak_sent = 0;
-		v = execute(qp, p, op);
-		if (ur_likely(v == UR_RESP_DONE)) {
-			accept(qp, p, op);
-			return;
-		}
-	} else if (d > 0) {
-		v = ur_resp_beyond(qp, p, op, (uint32_t)d);
-	} else { /* of a bulk packet a part may be new: it is asked for */
-		v = ur_unlikely(d + (int32_t)ur_pkt_psns(p) > 0) ? UR_RESP_OUT_OF_SEQ : duplicate(qp, p, op);
-	}
-	conclude(qp, v, p);
 }

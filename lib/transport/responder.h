@@ -5,7 +5,17 @@
 
 #include "transport/transport.h"
 #include "wire/opcode.h"
+#include "wire/sack.h"
 
-/* Executes one request packet, or refuses it. */
-void ur_resp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op);
+/* Executes a packet with the expected PSN and answers it, or refuses it: false. */
+bool ur_resp_turn(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op);
+
+/* Of several READ requests that are the same probe, one is answered (wire/sack.h): what all of them have in common; 0: it is none. */
+static inline uint32_t ur_resp_probe_of(const struct ur_pkt *p)
+{
+	const uint8_t turn = ur_turn_get(p->data + p->bth_off);
+
+	return turn ? p->bth.psn | (uint32_t)turn << 24 : 0;
+}
+
 #endif

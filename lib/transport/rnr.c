@@ -15,8 +15,9 @@
 
 #include "base/psn.h"
 #include "transport/qp_priv.h"
+#include "transport/req_state.h"
+#include "transport/rewind.h"
 #include "transport/tp_priv.h"
-#include "transport/upcalls.h"
 
 #define SHARE 4   /* of the time for which the request has been refused: a quarter */
 #define TIMES 128 /* the timer */
@@ -70,13 +71,6 @@ bool ur_rnr_explains_nak(struct ur_requester *r)
 
 	r->thrown_away &= !explained;
 	return explained;
-}
-
-bool ur_rnr_stops(const struct ur_requester *r, uint32_t index)
-{
-	const uint32_t taken = r->head - r->refused;
-
-	return index - r->head >= (taken ? taken : 1);
 }
 
 bool ur_rnr_is_due(const struct ur_requester *r)

@@ -14,8 +14,6 @@ struct ur_requester;
 ur_time ur_rnr_wait(ur_time asked, ur_time refused);
 /* Something was acknowledged: what was refused has been taken. */
 void ur_rnr_progress(struct ur_requester *r);
-/* Then: may the request `index` not be sent yet? */
-bool ur_rnr_stops(const struct ur_requester *r, uint32_t index);
 /* A sequence error NAK has come: is it of what the peer has thrown away? Of one for each refusal it is taken to be. */
 bool ur_rnr_explains_nak(struct ur_requester *r);
 /* The request at `una` was refused, and may be sent again once `asked` ns have passed. */

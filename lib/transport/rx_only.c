@@ -7,7 +7,7 @@
 #include "transport/mr.h"
 #include "transport/qp_priv.h"
 #include "transport/recvq.h"
-#include "transport/resp_tx.h"
+#include "transport/resp_state.h"
 #include "transport/rx_walk.h"
 #include "transport/tp_priv.h"
 #include "wire/crc32.h"

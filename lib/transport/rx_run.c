@@ -4,7 +4,7 @@
 #include "base/bytes.h"
 #include "base/psn.h"
 #include "transport/admit.h"
-#include "transport/upcalls.h"
+#include "transport/qp_end.h"
 #include "transport/qp_priv.h"
 #include "transport/rx_only.h"
 #include "transport/rx_walk.h"

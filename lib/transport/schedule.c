@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The transmit scheduler: who sends next. */
 #include "transport/qp_priv.h"
+#include "transport/qp_end.h"
 #include "transport/requester.h"
+#include "transport/resp_kept.h"
+#include "transport/resp_state.h"
 #include "transport/resp_tx.h"
+#include "transport/req_state.h"
 #include "transport/tp_priv.h"
 #include "transport/trace.h"
-#include "transport/upcalls.h"
 
 /* --- QPs that stall --- */
 
@@ -53,6 +56,17 @@ static inline void wait_again(struct ur_qp *qp, enum ur_txq q, bool moved)
 		stall(qp);
 }
 
+/* What its responder has to send; before that, what it has kept and may go on executing, which is enough for this call. */
+static inline unsigned respond(struct ur_qp *qp, unsigned n, ur_time now, bool *more)
+{
+	const unsigned ran = ur_unlikely(qp->resp.odd & UR_RESP_RUNS) && ur_qp_path_ready(qp) ? ur_resp_run_kept(qp) : 0;
+	const unsigned done = ur_resp_build(qp, n, now, more);
+
+	if (ur_unlikely(ran) && !done)
+		qp->tp->pause = true;
+	return done;
+}
+
 /* Serves the QPs of one list in turn. A QP whose function says that it has more goes to the end of the list. */
 __attribute__((noinline)) static unsigned serve(struct ur_tp *tp, enum ur_txq q, unsigned n, ur_time now)
 {
@@ -70,7 +84,7 @@ __attribute__((noinline)) static unsigned serve(struct ur_tp *tp, enum ur_txq q,
 		if (ur_unlikely(tp->nheld) && qp->type != IBV_QPT_UD && qp->path && ur_tp_park_held(qp, q, qp->path, qp->dqpn))
 			continue;
 		if (q == UR_TXQ_RESP)
-			part = ur_resp_build(qp, part, now, &more);
+			part = respond(qp, part, now, &more);
 		else
 			part = ur_req_build(qp, part, now, &more);
 		qp->n.tx_packets += part;

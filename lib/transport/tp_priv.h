@@ -7,10 +7,11 @@
  *   receive.c    where received packets find their QP; admit.h whether it takes them
  *   schedule.c   who sends next; hold.c who has to wait
  *   mr.c cq.c    memory regions, completion queues
- *   memory.c     regions whose memory is not simply there: on-demand and null ones, and those of which something has vanished
+ *   memory.c     regions whose memory is not simply there: on-demand and null ones, and those of which something has vanished;
+ *                unsendable.c packets that refer to that
  *   mw.c         memory windows, and the work requests that change them: BIND_MW, LOCAL_INV
- *   qp.c         life of a queue pair, doorbell, error state and flushing; qp_modify.c its state transitions (qp.h);
- *                qp_snapshot.c what others may see of it; upcalls.h what the sources below may ask of a QP as a whole
+ *   qp.c         life of a queue pair, doorbell, reset; qp_end.c the error states and flushing; qp_modify.c its state transitions (qp.h);
+ *                qp_snapshot.c what others may see of it
  *   send_done.c  completes send work requests
  *   ring.c       the rings that programs post to; wqe.h what stands in them
  *   wr_op.c      the table of work request opcodes; post.c writes send work requests into the ring, on the application's threads
@@ -19,20 +20,20 @@
  *   xrc.c        extended reliable connections: domains, and the shared receive queue that a packet names
  *   sge.c        from and to scatter/gather lists
  *   txbuf.c      where packets to send are built, and trains of them
- *   requester.c  builds request packets; ackreq.c: which of them ask for an acknowledgement; completer.c handles what comes back
- *   answers.c    answers to READs and atomics; comp_priv.h what they share with acknowledgements
+ *   requester.c  sends requests: req_state.h what it does next; req_data.c builds SENDs and WRITEs, read_req.c READs, atomic.c what is one
+ *                packet and has a result; ackreq.c: which of them ask for an acknowledgement; rewind.c: where it goes on; again.c: what
+ *                is sent once more
+ *   completer.c  handles what comes back; answers.c answers to READs and atomics; comp_priv.h what they share
  *   repair.c     what has arrived beyond a hole, and what is sent again; judge.c: what is lost; repair_bits.h
- *   read_req.c   READ requests and RETHs; req_state.h what a requester does next
- *   atomic.c     requests that are one packet and whose answer carries the result: atomics, ATOMIC WRITE
  *   window.c     how much may be unacknowledged; round trips. probe.c asks again when acknowledgements are overdue
  *   unreachable.c what ICMP errors do to the retries
- *   rd_table.c   the resource table, from which READs, atomics and FLUSHes are answered; verdict.h what is decided of a request
- *   responder.c  executes request packets; resp_tx.c sends acknowledgements and READ responses; resp_atomic.c executes what atomic.c
- *                sends, and FLUSH
+ *   resp_rx.c    request packets as they come; responder.c executes those whose turn it is, resp_atomic.c atomics and FLUSH; verdicts.c
+ *                says what follows; rd_table.c the resource table, from which READs, atomics and FLUSHes are answered
+ *   resp_tx.c    sends acknowledgements and READ responses; resp_state.c what is to be sent
  *   keep.c       request packets beyond a lost one, until their turn comes; resp_kept.c what the responder does with them
  *   rx_run.c     runs of received packets; rx_only.c of messages of one packet each; rx_walk.h goes from packet to packet
  *   bulk.c       bulk packets between QPs of one host: building them, and fetching what they stand for
- *   uc.c         unreliable connections, as far as they differ: nobody answers
+ *   uc.c         unreliable connections, as far as they differ: nobody answers; uc_message.c messages that do not go on
  *   ud.c         datagrams, out and in; datagram_addr.c whom those in the ring go to; ah.c address handles; mcast.c multicast
  *                groups and who is attached to them
  *   trace.c      what a trace is told of packets; names

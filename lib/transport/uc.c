@@ -4,53 +4,19 @@
  * packet that does not continue its message ends it, without a word to the peer and without a completion (unless the receive is an SRQ's,
  * to which others have a right as well); the next FIRST or ONLY begins a new one with the same receive WQE.
  */
-#include "transport/cq.h"
+#include "transport/qp_end.h"
 #include "transport/qp_priv.h"
-#include "transport/recvq.h"
-#include "transport/responder.h"
+#include "transport/requester.h"
+#include "transport/resp_rx.h"
 #include "transport/send_done.h"
 #include "transport/tp_priv.h"
 #include "transport/uc.h"
-#include "transport/upcalls.h"
-#include "transport/verdict.h"
+#include "transport/uc_message.h"
 #include "transport/wqe.h"
 #include "transport/wr_op.h"
 #include "wire/opcode.h"
 
 /* --- responder --- */
-
-/* What is counted when a packet is refused (responder class D of IBTA table 63: the message is dropped silently). */
-static const uint8_t refused[UR_RESP_VERDICT_COUNT] = {
-	[UR_RESP_RNR] = UR_C_DROP_NO_RECV,      [UR_RESP_BAD_ORDER] = UR_C_DROP_UC_MESSAGE, [UR_RESP_UNSUPPORTED] = UR_C_REMOTE_INV,
-	[UR_RESP_BAD_LENGTH] = UR_C_REMOTE_INV, [UR_RESP_ACCESS] = UR_C_REMOTE_ACCESS,      [UR_RESP_TOO_LONG] = UR_C_DROP_RECV_SHORT,
-	[UR_RESP_LOCAL_PROT] = UR_C_REMOTE_OP,  [UR_RESP_INVALIDATE] = UR_C_REMOTE_ACCESS,  [UR_RESP_LOCAL_ACCESS] = UR_C_REMOTE_ACCESS,
-};
-
-/* A receive of the QP's own is for the next message; one of an SRQ is given back with an error (class D1). */
-static void give_up(struct ur_qp *qp)
-{
-	struct ur_cqe e = {.status = IBV_WC_REM_ABORT_ERR, .opcode = IBV_WC_RECV};
-
-	qp->resp.expect = 0;
-	if (qp->srq && qp->resp.w)
-		ur_recv_done(qp, &e, false);
-}
-
-void ur_uc_refuse(struct ur_qp *qp, enum ur_resp_verdict v)
-{
-	struct ur_cqe e = {.status = IBV_WC_LOC_PROT_ERR, .opcode = IBV_WC_RECV};
-
-	ur_qp_count(qp, (enum ur_counter)refused[v]);
-	if (v != UR_RESP_LOCAL_PROT) {
-		give_up(qp);
-		return;
-	}
-	qp->resp.expect = 0;
-	/* No fault of the peer's: the program's own receive WQE is bad (class A). */
-	if (qp->resp.w)
-		ur_recv_done(qp, &e, false);
-	ur_qp_to_err(qp);
-}
 
 void ur_uc_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op)
 {
@@ -58,11 +24,11 @@ void ur_uc_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *o
 
 	if (op->flags & UR_OPF_FIRST) {
 		if (ur_unlikely(r->expect))
-			give_up(qp); /* whatever was in flight is over */
+			ur_uc_give_up(qp); /* whatever was in flight is over */
 		r->epsn = p->bth.psn;
 	} else if (ur_unlikely(!r->expect || p->bth.psn != r->epsn)) {
 		ur_qp_count(qp, r->expect ? UR_C_DROP_OUT_OF_SEQ : UR_C_DROP_UC_MESSAGE);
-		give_up(qp);
+		ur_uc_give_up(qp);
 		return;
 	}
 	p->bth.ackreq = false; /* it has no meaning here */
@@ -70,19 +36,6 @@ void ur_uc_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *o
 }
 
 /* --- requester --- */
-
-void ur_uc_sent(struct ur_qp *qp)
-{
-	struct ur_requester *r = &qp->req;
-
-	r->una = r->next;
-	r->since_ack = 0;
-	if (r->cur == r->head)
-		return;
-	ur_qp_send_done(qp, IBV_WC_SUCCESS, 0);
-	if (ur_unlikely(qp->sqd_notify))
-		ur_qp_sqd_check(qp);
-}
 
 /* The request at `head` goes to a wire that leads nowhere; a local operation needs none. False when it failed. */
 static bool lose_request(struct ur_qp *qp)

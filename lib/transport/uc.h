@@ -8,7 +8,5 @@
 
 /* Sorts out what does not continue its message; the rest goes through ur_resp_rx. */
 void ur_uc_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op);
-/* A packet has been handed out: with the last one of a message its WQE is done. */
-void ur_uc_sent(struct ur_qp *qp);
 
 #endif

@@ -8,13 +8,14 @@
 
 #include "base/psn.h"
 #include "transport/cq.h"
+#include "transport/qp_end.h"
 #include "transport/qp_priv.h"
 #include "transport/recvq.h"
+#include "transport/req_next.h"
 #include "transport/send_done.h"
 #include "transport/sge.h"
 #include "transport/tp_priv.h"
 #include "transport/ud.h"
-#include "transport/upcalls.h"
 #include "transport/wqe.h"
 #include "transport/wr_op.h"
 #include "wire/frame.h"
@@ -24,24 +25,6 @@
 #define QKEY_OF_QP 0x80000000u /* in a request: the QP's own Q_Key (IBTA volume 1, 10.2.5) */
 
 /* --- sending --- */
-
-static bool something_to_send(struct ur_qp *qp)
-{
-	struct ur_requester *r = &qp->req;
-
-	if (ur_unlikely(ur_qp_st(qp) != IBV_QPS_RTS))
-		return false;
-	if (r->head != r->tail)
-		return true;
-	r->tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
-	return r->head != r->tail;
-}
-
-void ur_ud_schedule(struct ur_qp *qp)
-{
-	if (ur_list_empty(&qp->link[UR_TXQ_REQ]) && something_to_send(qp))
-		ur_list_add_tail(&qp->tp->txq[UR_TXQ_REQ], &qp->link[UR_TXQ_REQ]);
-}
 
 static void done(struct ur_qp *qp)
 {
@@ -116,7 +99,7 @@ unsigned ur_ud_build(struct ur_qp *qp, unsigned n, ur_time now, bool *more)
 {
 	unsigned built = 0;
 
-	while (built < n && !qp->tp->starved && something_to_send(qp)) {
+	while (built < n && !qp->tp->starved && ur_req_has_datagram(qp)) {
 		const struct ur_swqe *w = ur_sq_at(qp, qp->req.head);
 		struct ur_ah *ah = ur_sq_ext_at(qp, qp->req.head)->ud.ah;
 
@@ -132,7 +115,7 @@ unsigned ur_ud_build(struct ur_qp *qp, unsigned n, ur_time now, bool *more)
 			done(qp);
 		}
 	}
-	*more = something_to_send(qp);
+	*more = ur_req_has_datagram(qp);
 	return built;
 }
 

@@ -3,7 +3,7 @@
 #include "losses.h"
 #include "sack_harness.h"
 #include "transport/req_state.h"
-#include "transport/upcalls.h"
+#include "transport/rewind.h"
 
 void ur_suite_follow(void);
 

@@ -4,7 +4,7 @@
 
 #include "tp_harness.h"
 #include "transport/mw.h"
-#include "transport/upcalls.h"
+#include "transport/qp_end.h"
 #include "transport/req_state.h"
 
 struct win {

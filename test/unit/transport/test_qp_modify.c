@@ -7,7 +7,7 @@
 
 #include "tp_harness.h"
 #include "transport/qp.h"
-#include "transport/upcalls.h"
+#include "transport/qp_end.h"
 
 static const char *const state_names[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
 

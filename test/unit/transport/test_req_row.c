@@ -7,7 +7,8 @@
 
 #include "engine/catch.h"
 #include "transport/mr.h"
-#include "transport/upcalls.h"
+#include "transport/req_state.h"
+#include "transport/rewind.h"
 #include "twin.h"
 
 void ur_suite_req_row(void);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets that refer to memory which has gone since they were built: memory.c. */
+#include "base/idtab.h"
+#include "transport/memory.h"
+#include "transport/qp_priv.h"
+#include "transport/rd_table.h"
+#include "transport/req_state.h"
+#include "transport/rewind.h"
+#include "transport/tp_priv.h"
+#include "wire/opcode.h"
+
+/* A program's mistake, and rare: all QPs are looked at, and one too many that sends again does no harm. */
+static void build_again(struct ur_qp *qp, const struct ur_pkt *p)
+{
+	if (qp->dqpn != p->bth.dqpn || qp->type == IBV_QPT_UD)
+		return;
+	if (ur_opcode(p->bth.opcode)->flags & UR_OPF_RESPONSE) {
+		ur_resp_rd_from(qp, p->bth.psn);
+	} else if (ur_qp_acked(qp)) {
+		ur_req_rewind(qp);
+		ur_req_schedule(qp);
+	}
+}
+
+void ur_tp_unsendable(struct ur_tp *tp, struct ur_pkt *p)
+{
+	ur_mr_gone(tp);
+	for (unsigned i = 0; i < p->nseg; i++)
+		ur_container_of(p->seg[i].ref, struct ur_mr, frames)->access |= UR_ACCESS_DOUBTFUL;
+	for (uint32_t i = 0; i <= tp->qps.mask; i++) {
+		struct ur_qp *qp = ur_idtab_at(&tp->qps, i);
+
+		if (qp)
+			build_again(qp, p);
+	}
+}
