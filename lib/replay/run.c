@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "replay/replay.h"
+#include "transport/ack_timer.h"
 #include "transport/completer.h"
 #include "transport/repair.h"
 

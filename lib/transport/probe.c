@@ -28,8 +28,11 @@
 #define LOSS_MEMORY UR_NS_PER_S
 #define FIRST (20 * UR_NS_PER_MS)       /* for the first packet of a connection, where nothing is known of the path */
 #define FIRST_MOST (200 * UR_NS_PER_MS) /* and where it is */
+#define FIRST_ANSWER                                                                                                                       \
+	(180 * UR_NS_PER_MS) /* longer than an acknowledgement the first answer to a READ may take, as long as nothing is known */
 #define PROBES_MAX 20
 #define COST_MOST 16  /* packets, of what goes again together: a READ, or all in flight to a peer that goes back */
+#define FEW 16        /* packets in flight */
 #define ASK_FOR_ONE 2 /* probes in a row that ask for one answer of a READ; whoever does not answer that is asked for all */
 
 const struct ur_budget_kind ur_budget_of_qp = {64, UR_NS_PER_S / 8}, ur_budget_of_process = {256, UR_NS_PER_S / 128};
@@ -70,6 +73,28 @@ ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time s
 		return since + wait;
 	/* After a probe that was late, because we slept, wait for an answer as long as after any other. */
 	return ur_max_time(since + (wait << p->times), p->sent_at + (wait << (p->times - 1)));
+}
+
+/* Since when an answer is waited for, or will be. */
+static ur_time waiting_since(const struct ur_qp *qp)
+{
+	const struct ur_requester *r = &qp->req;
+	const ur_time since = ur_max_time(r->deadline - r->wait, r->probe.news);
+
+	/* Of READs before anything is known of the path the whole answer may be under way. */
+	if (ur_likely(r->rtt.mean) || r->head == r->fresh || !ur_swqe_in(ur_sq_at(qp, r->head), UR_WRS_ANSWERED))
+		return since;
+	return since + FIRST_ANSWER;
+}
+
+ur_time ur_probe_expiry(const struct ur_qp *qp)
+{
+	const struct ur_requester *r = &qp->req;
+
+	if (qp->tp->c.plain_recovery)
+		return r->deadline;
+	return ur_min_time(r->deadline,
+			   ur_probe_due(&r->probe, &r->rtt, waiting_since(qp), r->timeout, ((r->next - r->una) & UR_PSN_MASK) <= FEW));
 }
 
 /*

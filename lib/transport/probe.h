@@ -8,14 +8,13 @@
 struct ur_probe;
 struct ur_qp;
 
-/* How much longer than an acknowledgement the first answer to a READ may take, before anything has been timed. */
-#define UR_PROBE_FIRST_ANSWER (180 * UR_NS_PER_MS)
-
 /*
  * When a probe is due, unless there is progress. The ACK timer has run since `since`, for at most `timeout` (0: there is none). `few`:
  * little is in flight, as of short messages.
  */
 ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time since, ur_time timeout, bool few);
+/* When the timer of the requester has something to do next, as things stand: when a probe is due, or the ACK timer expires. */
+ur_time ur_probe_expiry(const struct ur_qp *qp);
 /* The interval of the ACK timer that follows one of `wait` that expired. The program asked for `timeout`. */
 ur_time ur_ack_timer_longer(ur_time wait, ur_time timeout);
 /* It is due now; `expired`: because the ACK timer has expired, so that one packet may go in any case. */

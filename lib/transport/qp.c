@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/idtab.h"
+#include "transport/ack_timer.h"
 #include "transport/bulk.h"
 #include "transport/completer.h"
 #include "transport/congest.h"

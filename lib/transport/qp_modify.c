@@ -6,11 +6,12 @@
 #include <errno.h>
 
 #include "base/psn.h"
-#include "transport/completer.h"
+#include "transport/follow.h"
 #include "transport/qp.h"
 #include "transport/probe.h"
 #include "transport/qp_end.h"
 #include "transport/qp_priv.h"
+#include "transport/retry.h"
 #include "transport/tp_priv.h"
 
 #define HELLO_PSNS 64     /* while so many are sent, a new connection says hello */
@@ -169,6 +170,17 @@ static int check_values(const struct ur_qp *qp, const struct ibv_qp_attr *a, int
 	return values_ok(qp, a, mask, path) ? 0 : EINVAL;
 }
 
+/* The MTU is known: a new window. */
+static void open_window(struct ur_qp *qp)
+{
+	if (qp->path && qp->path->local && qp->type == IBV_QPT_RC)
+		ur_window_open_local(&qp->req.window, qp->tp->c.window, qp->req.una);
+	else
+		ur_window_open(&qp->req.window, qp->tp->window_bytes >> qp->mtu_shift, qp->tp->c.window, qp->req.una);
+	ur_follow_open(qp);
+	ur_comp_trace_window(qp);
+}
+
 /* --- taking over --- */
 
 static void set_addressing(struct ur_qp *qp, const struct ibv_qp_attr *a, int mask, const struct ur_path *path)
@@ -189,7 +201,7 @@ static void set_addressing(struct ur_qp *qp, const struct ibv_qp_attr *a, int ma
 		qp->attr.path_mtu = a->path_mtu;
 		qp->mtu_shift = 7 + (uint32_t)a->path_mtu; /* IBV_MTU_256 is 1 */
 		qp->mtu = 1u << qp->mtu_shift;
-		ur_comp_open_window(qp);
+		open_window(qp);
 	}
 	if (mask & IBV_QP_DEST_QPN)
 		qp->dqpn = a->dest_qp_num;

@@ -10,7 +10,6 @@
 #include "transport/again.h"
 #include "transport/atomic.h"
 #include "transport/congest.h"
-#include "transport/completer.h"
 #include "transport/follow.h"
 #include "transport/mw.h"
 #include "transport/probe.h"
@@ -124,7 +123,7 @@ static void start_timer(struct ur_qp *qp, bool was_idle, ur_time now)
 		return;
 	if (was_idle)
 		r->deadline = now + r->wait;
-	when = ur_comp_expiry(qp);
+	when = ur_probe_expiry(qp);
 	if (ur_likely(qp->timer.when <= when))
 		return;
 	/* It is armed for later, or not at all. */

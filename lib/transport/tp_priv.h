@@ -23,7 +23,8 @@
  *   requester.c  sends requests: req_state.h what it does next; req_data.c builds SENDs and WRITEs, read_req.c READs, atomic.c what is one
  *                packet and has a result; ackreq.c: which of them ask for an acknowledgement; rewind.c: where it goes on; again.c: what
  *                is sent once more
- *   completer.c  handles what comes back; answers.c answers to READs and atomics; comp_priv.h what they share
+ *   completer.c  acknowledgements, answers.c answers to READs and atomics; progress.h what both bring about; retry.c what a loss costs;
+ *                ack_timer.c what does not come back
  *   repair.c     what has arrived beyond a hole, and what is sent again; judge.c: what is lost; repair_bits.h
  *   window.c     how much may be unacknowledged; round trips. probe.c asks again when acknowledgements are overdue
  *   unreachable.c what ICMP errors do to the retries
