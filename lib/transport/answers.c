@@ -7,7 +7,7 @@
 #include "transport/answers.h"
 #include "transport/atomic.h"
 #include "transport/bulk.h"
-#include "transport/mw.h"
+#include "transport/local_op.h"
 #include "transport/progress.h"
 #include "transport/qp_end.h"
 #include "transport/qp_priv.h"

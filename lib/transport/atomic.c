@@ -13,22 +13,6 @@
 #include "wire/hdr.h"
 #include "wire/opcode.h"
 
-void ur_atomic_post(struct ur_swqe *w, struct ur_swqe_ext *x, const struct ibv_send_wr *wr)
-{
-	if (w->opcode == IBV_WR_ATOMIC_WRITE) {
-		if (w->length != UR_ATOMIC_LEN)
-			w->flags |= UR_SWQE_TOO_LONG;
-		return;
-	}
-	w->raddr = wr->wr.atomic.remote_addr;
-	w->rkey = wr->wr.atomic.rkey;
-	x->atomic.compare_add = wr->wr.atomic.compare_add;
-	x->atomic.swap = wr->wr.atomic.swap;
-	if (w->length < UR_ATOMIC_LEN)
-		w->flags |= UR_SWQE_TOO_LONG;
-	w->length = UR_ATOMIC_LEN; /* a longer list keeps the rest of its bytes */
-}
-
 static void put_atomiceth(uint8_t *to, const struct ur_swqe *w, const struct ur_swqe_ext *x)
 {
 	bool cas = w->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;

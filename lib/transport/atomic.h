@@ -8,10 +8,6 @@
 
 struct ur_qp;
 
-#define UR_ATOMIC_LEN 8
-
-/* Takes over the operands of an atomic or ATOMIC WRITE. On the application's thread. */
-void ur_atomic_post(struct ur_swqe *w, struct ur_swqe_ext *x, const struct ibv_send_wr *wr);
 /* Builds its request, the next packet, and accounts for it. */
 int ur_atomic_build(struct ur_qp *qp, struct ur_swqe *w);
 /* Takes its answer. */

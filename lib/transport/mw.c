@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory windows (IBTA volume 1, 10.6.6.2 and 10.6.7; ibv_alloc_mw(3), ibv_bind_mw(3)) and the work requests that change them. These are
- * local operations: the requester executes them in their turn, they have no PSN, and they complete when everything before them has.
+ * Memory windows (IBTA volume 1, 10.6.6.2 and 10.6.7; ibv_alloc_mw(3), ibv_bind_mw(3)). The work requests that change them are in
+ * local_op.c.
  *
  * A window has a place in the table of keys, as an MR has, but no PD there: the lookup of an MR fails on it, and comes here when the key is
  * a peer's. It is no L_Key.
@@ -13,10 +13,8 @@
 #include "transport/mr.h"
 #include "transport/mw.h"
 #include "transport/qp_priv.h"
-#include "transport/send_done.h"
 #include "transport/tp_priv.h"
 #include "transport/wqe.h"
-#include "transport/wr_op.h"
 
 struct ur_mw {
 	struct ur_mr key; /* the key as it is now, and what is bound to it; its pd is NULL */
@@ -27,12 +25,8 @@ struct ur_mw {
 	uint8_t type;        /* enum ibv_mw_type */
 };
 
-#define ACCESS_REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | UR_ACCESS_FLUSH)
-/* Local access is the region's business: programs name it all the same, and devices pay no attention. */
-#define ACCESS_BIND (ACCESS_REMOTE | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_LOCAL_WRITE)
 #define ACCESS_WRITES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 #define KEY_INDEX(k) ((k) >> 8)
-#define KEY_TAG 0xffu /* the low bits of a key; a window's are the consumer's to choose when it is bound (IBTA volume 1, 10.6.6.2.1) */
 
 /* --- life --- */
 
@@ -110,7 +104,7 @@ uint8_t *ur_mw_at(const struct ur_qp *qp, uint32_t rkey, uint64_t va, uint64_t l
 	const struct ur_mr *key;
 	uint64_t off;
 
-	if (!mw || mw->key.rkey != rkey || !mw->mr || !(access & ACCESS_REMOTE))
+	if (!mw || mw->key.rkey != rkey || !mw->mr || !(access & UR_MW_ACCESS))
 		return NULL;
 	key = &mw->key;
 	if ((mw->qp && mw->qp != qp) || (key->access & access) != access)
@@ -161,8 +155,7 @@ static void cover(struct ur_qp *qp, struct ur_mw *mw, struct ur_mr *mr, const st
 	}
 }
 
-/* A window of type 1 may be bound again, or to nothing; one of type 2 must be invalidated in between. */
-static enum ibv_wc_status bind_window(struct ur_qp *qp, const struct ur_bind *b)
+enum ibv_wc_status ur_mw_bind(struct ur_qp *qp, const struct ur_bind *b)
 {
 	struct ur_mw *mw = find_window(qp, b->rkey);
 	struct ur_mr *mr = b->length ? ur_mr_find(qp->tp, b->lkey) : NULL;
@@ -176,68 +169,4 @@ static enum ibv_wc_status bind_window(struct ur_qp *qp, const struct ur_bind *b)
 	if (mr)
 		cover(qp, mw, mr, b);
 	return IBV_WC_SUCCESS;
-}
-
-/* --- local operations --- */
-
-int ur_local_post(struct ur_swqe *w, struct ur_swqe_ext *x, const struct ibv_send_wr *wr)
-{
-	const struct ibv_mw_bind_info *i = &wr->bind_mw.bind_info;
-
-	w->length = 0;
-	w->nsge = 0;
-	w->flags &= (uint8_t)~UR_SWQE_TOO_LONG;
-	if (wr->opcode == IBV_WR_LOCAL_INV)
-		return 0; /* the key is in `imm` */
-	if (!wr->bind_mw.mw)
-		return EINVAL;
-	if (i->mw_access_flags & ~(unsigned)ACCESS_BIND || (!i->mr && (i->addr || i->length)))
-		return EINVAL;
-	x->bind = (struct ur_bind){
-		.addr = i->addr,
-		.length = i->length,
-		.access = i->mw_access_flags,
-		.old = wr->bind_mw.mw->rkey,
-		.rkey = (wr->bind_mw.mw->rkey & ~(uint32_t)KEY_TAG) | (wr->bind_mw.rkey & KEY_TAG),
-		.lkey = i->mr ? i->mr->lkey : 0,
-	};
-	wr->bind_mw.mw->rkey = x->bind.rkey;
-	w->raddr = (uintptr_t)wr->bind_mw.mw; /* for ur_local_unpost; it may be gone when the request is executed */
-	return 0;
-}
-
-void ur_local_unpost(struct ur_swqe *w, const struct ur_swqe_ext *x)
-{
-	if (w->opcode == IBV_WR_BIND_MW)
-		((struct ibv_mw *)(uintptr_t)w->raddr)->rkey = x->bind.old;
-}
-
-enum ibv_wc_status ur_local_start(struct ur_qp *qp, struct ur_swqe *w)
-{
-	struct ur_requester *r = &qp->req;
-	enum ibv_wc_status st = IBV_WC_SUCCESS;
-
-	if (w->opcode == IBV_WR_BIND_MW)
-		st = bind_window(qp, &ur_sq_ext_at(qp, r->cur)->bind);
-	else if (!ur_mw_invalidate(qp, w->imm))
-		st = IBV_WC_MW_BIND_ERR;
-	if (st)
-		return st;
-	w->psn = r->next;
-	w->npkts = 0;
-	r->fresh++;
-	r->cur++;
-	r->locals++;
-	ur_local_done(qp);
-	return IBV_WC_SUCCESS;
-}
-
-void ur_local_done(struct ur_qp *qp)
-{
-	struct ur_requester *r = &qp->req;
-
-	while (r->locals && r->head != r->fresh && ur_swqe_in(ur_sq_at(qp, r->head), UR_WRS_LOCAL)) {
-		r->locals--;
-		ur_qp_send_done(qp, IBV_WC_SUCCESS, 0);
-	}
 }

@@ -6,9 +6,8 @@
  */
 #include <errno.h>
 
-#include "transport/atomic.h"
 #include "transport/datagram_addr.h"
-#include "transport/mw.h"
+#include "transport/local_op.h"
 #include "transport/qp_priv.h"
 #include "transport/ring.h"
 #include "transport/sge.h"
@@ -60,12 +59,29 @@ static void write_inline(struct ur_swqe *w, const struct ibv_send_wr *wr)
 		to = copy_inline(to, (const void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
 }
 
+/* The operands of an atomic or ATOMIC WRITE. */
+static void take_operands(struct ur_swqe *w, struct ur_swqe_ext *x, const struct ibv_send_wr *wr)
+{
+	if (w->opcode == IBV_WR_ATOMIC_WRITE) {
+		if (w->length != UR_ATOMIC_LEN)
+			w->flags |= UR_SWQE_TOO_LONG;
+		return;
+	}
+	w->raddr = wr->wr.atomic.remote_addr;
+	w->rkey = wr->wr.atomic.rkey;
+	x->atomic.compare_add = wr->wr.atomic.compare_add;
+	x->atomic.swap = wr->wr.atomic.swap;
+	if (w->length < UR_ATOMIC_LEN)
+		w->flags |= UR_SWQE_TOO_LONG;
+	w->length = UR_ATOMIC_LEN; /* a longer list keeps the rest of its bytes */
+}
+
 /* What few requests have, in the ring beside the SQ. */
 static int write_ext(struct ur_swqe *w, struct ur_swqe_ext *x, const struct ibv_send_wr *wr)
 {
 	if (ur_swqe_in(w, UR_WRS_LOCAL))
 		return ur_local_post(w, x, wr);
-	ur_atomic_post(w, x, wr);
+	take_operands(w, x, wr);
 	return 0;
 }
 

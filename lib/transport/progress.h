@@ -5,7 +5,7 @@
 
 #include "base/psn.h"
 #include "transport/follow.h"
-#include "transport/mw.h"
+#include "transport/local_op.h"
 #include "transport/probe.h"
 #include "transport/qp_end.h"
 #include "transport/qp_priv.h"

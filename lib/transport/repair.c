@@ -16,7 +16,7 @@
 
 #include "transport/atomic.h"
 #include "transport/judge.h"
-#include "transport/mw.h"
+#include "transport/local_op.h"
 #include "transport/qp_priv.h"
 #include "transport/repair.h"
 #include "transport/repair_bits.h"
@@ -74,12 +74,6 @@ void ur_repair_forget(struct ur_requester *r)
 		return;
 	memset(m->board, 0, offsetof(struct ur_board, queue));
 	stop(r);
-}
-
-void ur_repair_split(struct ur_requester *r, uint32_t upto)
-{
-	if (ur_psn_diff(upto, r->repair.split) > 0 || ur_psn_diff(r->repair.split, r->una) < 0)
-		r->repair.split = upto;
 }
 
 /* --- arrivals --- */

@@ -96,8 +96,6 @@ uint32_t ur_repair_unheard(const struct ur_repair *m);
 bool ur_repair_next(struct ur_qp *qp, uint32_t *index, uint32_t *psn, uint32_t *n);
 /* That was done. */
 void ur_repair_sent(struct ur_qp *qp, uint32_t psn, uint32_t n, bool answer, ur_time now);
-/* READs before `upto` are asked for in other pieces as well: their responses may begin and end messages anywhere. */
-void ur_repair_split(struct ur_requester *r, uint32_t upto);
 /* All is sent again from `una` on. */
 void ur_repair_forget(struct ur_requester *r);
 

@@ -111,4 +111,11 @@ static inline void ur_repair_widen(struct ur_requester *r)
 	r->repair.spare = ur_min_u32(r->repair.gone, room);
 }
 
+/* READs before `upto` are asked for in other pieces as well: their responses may begin and end messages anywhere. */
+static inline void ur_repair_split(struct ur_requester *r, uint32_t upto)
+{
+	if (ur_psn_diff(upto, r->repair.split) > 0 || ur_psn_diff(r->repair.split, r->una) < 0)
+		r->repair.split = upto;
+}
+
 #endif

@@ -11,7 +11,7 @@
 #include "transport/atomic.h"
 #include "transport/congest.h"
 #include "transport/follow.h"
-#include "transport/mw.h"
+#include "transport/local_op.h"
 #include "transport/probe.h"
 #include "transport/qp_end.h"
 #include "transport/qp_priv.h"
@@ -23,7 +23,6 @@
 #include "transport/sge.h"
 #include "transport/tp_priv.h"
 #include "transport/trace.h"
-#include "transport/ud.h"
 #include "transport/wqe.h"
 #include "transport/wr_op.h"
 #include "wire/hdr.h"
@@ -145,8 +144,6 @@ unsigned ur_req_build(struct ur_qp *qp, unsigned n, ur_time now, bool *more)
 	enum ur_req_state s;
 	unsigned done = 0;
 
-	if (ur_unlikely(qp->type == IBV_QPT_UD))
-		return ur_ud_build(qp, n, now, more);
 	if (ur_unlikely(!ur_qp_path_ready(qp)))
 		return 0;
 	if (was_idle && qp->req.follow.on)

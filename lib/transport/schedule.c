@@ -9,6 +9,7 @@
 #include "transport/req_state.h"
 #include "transport/tp_priv.h"
 #include "transport/trace.h"
+#include "transport/ud.h"
 
 /* --- QPs that stall --- */
 
@@ -86,7 +87,7 @@ __attribute__((noinline)) static unsigned serve(struct ur_tp *tp, enum ur_txq q,
 		if (q == UR_TXQ_RESP)
 			part = respond(qp, part, now, &more);
 		else
-			part = ur_req_build(qp, part, now, &more);
+			part = ur_unlikely(qp->type == IBV_QPT_UD) ? ur_ud_build(qp, part, now, &more) : ur_req_build(qp, part, now, &more);
 		qp->n.tx_packets += part;
 		if (ur_unlikely(tp->trace != NULL) && q == UR_TXQ_REQ)
 			ur_tp_trace_wait(qp);

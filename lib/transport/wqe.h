@@ -8,6 +8,8 @@
 
 #include "transport/transport.h"
 
+#define UR_ATOMIC_LEN 8 /* bytes of an operand of an atomic, and of an ATOMIC WRITE */
+
 struct ur_swqe { /* a send work request; after it the scatter/gather list or the inline data */
 	uint64_t wr_id;
 	uint64_t raddr;
