@@ -11,6 +11,7 @@
 #include "transport/req_sent.h"
 #include "transport/rewind.h"
 #include "transport/trace.h"
+#include "transport/txbuf.h"
 
 /* Where the requester is, while it sends something again. */
 struct place {

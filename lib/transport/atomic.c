@@ -9,6 +9,7 @@
 #include "transport/req_sent.h"
 #include "transport/sge.h"
 #include "transport/tp_priv.h"
+#include "transport/txbuf.h"
 #include "transport/wqe.h"
 #include "wire/hdr.h"
 #include "wire/opcode.h"

@@ -4,8 +4,10 @@
 #include "base/touch.h"
 #include "transport/ackreq.h"
 #include "transport/memory.h"
+#include "transport/read_req.h"
 #include "transport/req_sent.h"
 #include "transport/sge.h"
+#include "transport/txbuf.h"
 #include "wire/hdr.h"
 #include "wire/opcode.h"
 

@@ -12,6 +12,7 @@
 #include "transport/req_state.h"
 #include "transport/resp_state.h"
 #include "transport/tp_priv.h"
+#include "transport/txbuf.h"
 #include "wire/hdr.h"
 #include "wire/opcode.h"
 

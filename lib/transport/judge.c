@@ -213,7 +213,7 @@ static void ripen(struct ur_qp *qp, ur_time now)
 		ur_timer_arm(qp->tp->c.wheel, &qp->timer, m->due);
 }
 
-enum ur_found ur_repair_judge(struct ur_qp *qp, ur_time now)
+enum ur_found ur_judge(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 	struct ur_repair *m = &r->repair;

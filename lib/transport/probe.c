@@ -12,6 +12,7 @@
 #include "base/psn.h"
 #include "transport/probe.h"
 #include "transport/qp_priv.h"
+#include "transport/repair.h"
 #include "transport/repair_bits.h"
 #include "transport/req_state.h"
 #include "transport/tp_priv.h"

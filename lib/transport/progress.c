@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/progress.h"
 
+#include "transport/judge.h"
+#include "transport/repair.h"
 #include "transport/req_state.h"
 #include "transport/retry.h"
 #include "transport/rewind.h"
@@ -38,7 +40,7 @@ void ur_comp_jump(struct ur_qp *qp)
 void ur_comp_repair(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
-	const enum ur_found found = ur_repair_judge(qp, now);
+	const enum ur_found found = ur_judge(qp, now);
 
 	if (ur_likely(found == UR_FOUND_NOTHING)) {
 		if (r->repair.wanted) /* of a peer that is asked for one hole, the next one */

@@ -11,6 +11,7 @@
 #include "transport/probe.h"
 #include "transport/qp_end.h"
 #include "transport/qp_priv.h"
+#include "transport/repair.h"
 #include "transport/retry.h"
 #include "transport/tp_priv.h"
 

@@ -5,6 +5,7 @@
 #include "transport/qp_priv.h"
 #include "transport/req_sent.h"
 #include "transport/tp_priv.h"
+#include "transport/txbuf.h"
 #include "wire/hdr.h"
 #include "wire/opcode.h"
 

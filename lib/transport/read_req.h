@@ -6,6 +6,7 @@
 #include "transport/transport.h"
 #include "transport/wqe.h"
 #include "wire/hdr.h"
+#include "wire/opcode.h"
 
 /* The RETH for `len` bytes from offset `off` of what the WQE names. */
 static inline void ur_read_put_reth(uint8_t *to, const struct ur_swqe *w, uint64_t off, uint32_t len)
@@ -13,6 +14,19 @@ static inline void ur_read_put_reth(uint8_t *to, const struct ur_swqe *w, uint64
 	const struct ur_reth h = {.va = w->raddr + off, .rkey = w->rkey, .len = len};
 
 	ur_reth_put(to, &h);
+}
+
+/* The extended headers of a SEND or WRITE. */
+static inline void ur_req_put_ext(uint8_t *ext, const struct ur_opcode_info *op, const struct ur_swqe *w)
+{
+	if (op->flags & UR_OPF_RETH)
+		ur_read_put_reth(ext + op->off_reth, w, 0, w->length);
+	if (op->flags & UR_OPF_IMM)
+		memcpy(ext + op->off_imm, &w->imm, sizeof(w->imm));
+	if (op->flags & UR_OPF_IETH)
+		ur_put32(ext + op->off_ieth, w->imm);
+	if (ur_unlikely(op->flags & UR_OPF_XRCETH))
+		ur_xrceth_put(ext, w->srqn);
 }
 
 /* Builds a READ request for the `n` packets from `psn` on. NULL: there is no buffer. */

@@ -6,7 +6,7 @@
 #include "base/psn.h"
 #include "base/psn_find.h"
 #include "transport/qp_priv.h"
-#include "transport/repair.h"
+#include "transport/scoreboard.h"
 
 static inline bool ur_bit(const uint64_t *map, uint32_t psn)
 {

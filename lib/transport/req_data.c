@@ -16,6 +16,7 @@
 #include "transport/send_done.h"
 #include "transport/sge.h"
 #include "transport/tp_priv.h"
+#include "transport/txbuf.h"
 #include "transport/wqe.h"
 #include "transport/wr_op.h"
 #include "wire/hdr.h"

@@ -3,7 +3,6 @@
 #ifndef UR_REQ_NEXT_H
 #define UR_REQ_NEXT_H
 
-#include "transport/read_req.h"
 #include "transport/req_sent.h"
 #include "transport/req_state.h"
 #include "transport/tp_priv.h"

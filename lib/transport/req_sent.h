@@ -6,7 +6,6 @@
 #include "base/bytes.h"
 #include "base/psn.h"
 #include "transport/qp_priv.h"
-#include "transport/read_req.h"
 #include "transport/repair_bits.h"
 #include "transport/tp_priv.h"
 #include "transport/wr_op.h"
@@ -125,19 +124,6 @@ static inline void ur_req_say_hello(struct ur_requester *r, uint8_t *ext, uint32
 	r->hello = ur_psn_diff(psn, r->hello_end) < 0;
 	if (r->hello)
 		ur_hello_put(ext - UR_BTH_LEN);
-}
-
-/* The extended headers of a SEND or WRITE. */
-static inline void ur_req_put_ext(uint8_t *ext, const struct ur_opcode_info *op, const struct ur_swqe *w)
-{
-	if (op->flags & UR_OPF_RETH)
-		ur_read_put_reth(ext + op->off_reth, w, 0, w->length);
-	if (op->flags & UR_OPF_IMM)
-		memcpy(ext + op->off_imm, &w->imm, sizeof(w->imm));
-	if (op->flags & UR_OPF_IETH)
-		ur_put32(ext + op->off_ieth, w->imm);
-	if (ur_unlikely(op->flags & UR_OPF_XRCETH))
-		ur_xrceth_put(ext, w->srqn);
 }
 
 #endif

@@ -18,6 +18,7 @@
 #include "transport/sge.h"
 #include "transport/tp_priv.h"
 #include "transport/qp_end.h"
+#include "transport/txbuf.h"
 #include "transport/verdicts.h"
 #include "transport/xrc.h"
 #include "wire/hdr.h"

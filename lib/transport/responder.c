@@ -18,7 +18,6 @@
 #include "transport/remind.h"
 #include "transport/resp_atomic.h"
 #include "transport/resp_state.h"
-#include "transport/rx_run.h"
 #include "transport/sge.h"
 #include "transport/srq_priv.h"
 #include "transport/tp_priv.h"

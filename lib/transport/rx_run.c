@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/rx_run.h"
-
+/*
+ * Runs of received packets: those of a row (wire/row.h) in the middle of a message that the QP waits for. Their headers are known before
+ * they come, but for AckReq, so they are compared and not parsed; the QP, the rights and the memory are looked up once for all of them, and
+ * the state moves on once. rx_only.h has rows of whole messages. Whatever does not fit exactly is left to the usual way, at its place: it
+ * finds out what is the matter.
+ */
 #include "base/bytes.h"
 #include "base/psn.h"
 #include "transport/admit.h"
+#include "transport/answers.h"
 #include "transport/qp_end.h"
 #include "transport/qp_priv.h"
+#include "transport/responder.h"
 #include "transport/rx_only.h"
 #include "transport/rx_walk.h"
 #include "transport/tp_priv.h"

@@ -13,6 +13,14 @@
 #include "wire/icrc_run.h"
 #include "wire/row.h"
 
+/* What a QP waits for of such a row (rx_run.c). */
+struct ur_rx_run {
+	uint32_t n;                /* packets, with the path MTU of payload each; the place below has room for as many */
+	uint32_t psn;              /* of the first */
+	uint8_t *to;               /* where their payload goes */
+	uint32_t asked, asked_psn; /* how many asked for an acknowledgement, and the last that did */
+};
+
 #define UR_RX_ASKS 0x80000000u /* of the last word of a BTH */
 
 struct ur_rx_walk {

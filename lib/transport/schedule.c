@@ -9,6 +9,7 @@
 #include "transport/req_state.h"
 #include "transport/tp_priv.h"
 #include "transport/trace.h"
+#include "transport/txbuf.h"
 #include "transport/ud.h"
 
 /* --- QPs that stall --- */

@@ -3,7 +3,7 @@
  * What all of lib/transport shares: the instance, its numbers, packets and counts. qp_priv.h has what a queue pair is made of. What else a
  * source offers to the others stands in the header of its name.
  *
- *   instance.c   the instance: tables, numbers, packet buffers
+ *   instance.c   the life of the instance; objects.c numbers of objects, packet buffers
  *   receive.c    where received packets find their QP; admit.h whether it takes them
  *   schedule.c   who sends next; hold.c who has to wait
  *   mr.c cq.c    memory regions, completion queues
@@ -25,7 +25,7 @@
  *                is sent once more
  *   completer.c  acknowledgements, answers.c answers to READs and atomics; progress.h what both bring about; retry.c what a loss costs;
  *                ack_timer.c what does not come back
- *   repair.c     what has arrived beyond a hole, and what is sent again; judge.c: what is lost; repair_bits.h
+ *   repair.c     what has arrived beyond a hole, and what is sent again; judge.c: what is lost; scoreboard.h, repair_bits.h
  *   window.c     how much may be unacknowledged; round trips. probe.c asks again when acknowledgements are overdue
  *   unreachable.c what ICMP errors do to the retries
  *   resp_rx.c    request packets as they come; responder.c executes those whose turn it is, resp_atomic.c atomics and FLUSH; verdicts.c
@@ -48,7 +48,7 @@
 #include "base/random.h"
 #include "transport/qp_priv.h"
 #include "transport/trace.h"
-#include "transport/txbuf.h"
+#include "transport/tx_state.h"
 #include "wire/frame.h"
 
 #define UR_TX_STASH 32      /* packet buffers fetched at a time */
