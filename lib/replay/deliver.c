@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a replay leaves in memory and in the completion queues, beside the payload that was recorded. */
 #include "replay/replay.h"
-#include "transport/wr_op.h"
+#include "transport/state/wr_op.h"
 
 /* --- what the peer is going to read --- */
 

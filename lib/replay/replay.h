@@ -33,7 +33,7 @@
 #include "analyze/rewrite.h"
 #include "base/psn.h"
 #include "base/table.h"
-#include "transport/tp_priv.h"
+#include "transport/state/tp_priv.h"
 #include "wire/frame.h"
 #include "wire/sack.h"
 

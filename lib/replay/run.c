@@ -8,9 +8,10 @@
 #include <stdio.h>
 
 #include "replay/replay.h"
-#include "transport/ack_timer.h"
-#include "transport/completer.h"
-#include "transport/repair.h"
+#include "transport/loss/repair.h"
+#include "transport/requester/ack_timer.h"
+#include "transport/requester/completer.h"
+#include "transport/state/repair_bits.h"
 
 #define AHEAD 65536 /* as far as requests are looked for that came before one */
 

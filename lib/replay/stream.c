@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "replay/replay.h"
-#include "transport/wr_op.h"
+#include "transport/state/wr_op.h"
 
 static char reason[96];
 

@@ -5,9 +5,9 @@
 
 #include "base/idtab.h"
 #include "base/random.h"
-#include "transport/bulk.h"
-#include "transport/keep.h"
-#include "transport/tp_priv.h"
+#include "transport/owed/keep.h"
+#include "transport/packet/bulk.h"
+#include "transport/state/tp_priv.h"
 
 #define WINDOW_MAX 65536u
 #define WINDOW_BYTES (2u << 20)

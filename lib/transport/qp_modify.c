@@ -6,14 +6,14 @@
 #include <errno.h>
 
 #include "base/psn.h"
-#include "transport/follow.h"
+#include "transport/failure/qp_end.h"
+#include "transport/failure/retry.h"
+#include "transport/loss/follow.h"
+#include "transport/loss/probe.h"
+#include "transport/loss/repair.h"
 #include "transport/qp.h"
-#include "transport/probe.h"
-#include "transport/qp_end.h"
-#include "transport/qp_priv.h"
-#include "transport/repair.h"
-#include "transport/retry.h"
-#include "transport/tp_priv.h"
+#include "transport/state/qp_priv.h"
+#include "transport/state/tp_priv.h"
 
 #define HELLO_PSNS 64     /* while so many are sent, a new connection says hello */
 #define HELLO_MOST 512    /* the end of those that do so because others were lost */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The state of a queue pair as `uroce top` shows it, and as its peer last heard of it. */
 #include "base/psn.h"
-#include "transport/qp_priv.h"
+#include "transport/state/qp_priv.h"
 #include "wire/last_ack.h"
 #include "wire/opcode.h"
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The transmit scheduler: who sends next. */
-#include "transport/qp_priv.h"
-#include "transport/qp_end.h"
-#include "transport/requester.h"
-#include "transport/resp_kept.h"
-#include "transport/resp_state.h"
-#include "transport/resp_tx.h"
-#include "transport/req_state.h"
-#include "transport/tp_priv.h"
-#include "transport/trace.h"
-#include "transport/txbuf.h"
-#include "transport/ud.h"
+#include "transport/datagram/ud.h"
+#include "transport/failure/qp_end.h"
+#include "transport/owed/resp_state.h"
+#include "transport/packet/txbuf.h"
+#include "transport/requester/requester.h"
+#include "transport/responder/resp_kept.h"
+#include "transport/responder/resp_tx.h"
+#include "transport/state/qp_priv.h"
+#include "transport/state/req_state.h"
+#include "transport/state/tp_priv.h"
+#include "transport/state/trace.h"
 
 /* --- QPs that stall --- */
 

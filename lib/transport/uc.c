@@ -4,16 +4,16 @@
  * packet that does not continue its message ends it, without a word to the peer and without a completion (unless the receive is an SRQ's,
  * to which others have a right as well); the next FIRST or ONLY begins a new one with the same receive WQE.
  */
-#include "transport/qp_end.h"
-#include "transport/qp_priv.h"
-#include "transport/requester.h"
-#include "transport/resp_rx.h"
-#include "transport/send_done.h"
-#include "transport/tp_priv.h"
+#include "transport/failure/qp_end.h"
+#include "transport/queues/send_done.h"
+#include "transport/requester/requester.h"
+#include "transport/responder/resp_rx.h"
+#include "transport/responder/uc_message.h"
+#include "transport/state/qp_priv.h"
+#include "transport/state/tp_priv.h"
+#include "transport/state/wqe.h"
+#include "transport/state/wr_op.h"
 #include "transport/uc.h"
-#include "transport/uc_message.h"
-#include "transport/wqe.h"
-#include "transport/wr_op.h"
 #include "wire/opcode.h"
 
 /* --- responder --- */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Packets that refer to memory which has gone since they were built: memory.c. */
 #include "base/idtab.h"
-#include "transport/memory.h"
-#include "transport/qp_priv.h"
-#include "transport/rd_table.h"
-#include "transport/req_state.h"
-#include "transport/rewind.h"
-#include "transport/tp_priv.h"
+#include "transport/loss/rewind.h"
+#include "transport/memory/memory.h"
+#include "transport/owed/rd_table.h"
+#include "transport/state/qp_priv.h"
+#include "transport/state/req_state.h"
+#include "transport/state/tp_priv.h"
 #include "wire/opcode.h"
 
 /* A program's mistake, and rare: all QPs are looked at, and one too many that sends again does no harm. */

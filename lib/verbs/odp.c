@@ -2,7 +2,7 @@
 /*
  * On-demand paging (ibv_reg_mr(3), ibv_advise_mr(3)) and null regions (ibv_alloc_null_mr(3)). The engine has the address space of its
  * process, so every region is on demand as far as paging goes; what IBV_ACCESS_ON_DEMAND adds is that the memory need not be mapped when it
- * is registered: addresses are looked at when a packet comes to them (lib/transport/memory.c).
+ * is registered: addresses are looked at when a packet comes to them (lib/transport/memory/memory.c).
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 #ifndef UR_TEST_HASH_FIELDS_H
 #define UR_TEST_HASH_FIELDS_H
 
-#include "transport/keep.h"
-#include "transport/rd_table.h"
+#include "transport/owed/keep.h"
+#include "transport/owed/rd_table.h"
 #include "world.h"
 
 enum how { VALUE, TIME, NOT };

@@ -7,7 +7,7 @@
 #define UR_EXPLORE_WORLD_H
 
 #include "scenario.h"
-#include "transport/tp_priv.h"
+#include "transport/state/tp_priv.h"
 #include "violation.h"
 
 #define NODES 2

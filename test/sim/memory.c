@@ -241,7 +241,7 @@ uint32_t board_bad(void)
 	return bad_at;
 }
 
-#define STALE_RIGHT 64 /* END of transport/bulk.c */
+#define STALE_RIGHT 64 /* END of transport/packet/bulk.c */
 
 /*
  * Payload in the middle of a message is written before its ICRC is known (transport/rx_run.h). When it was corrupted, anything may be there

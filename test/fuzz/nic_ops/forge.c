@@ -4,7 +4,7 @@
  * right, nearly right or wrong as the input says.
  */
 #include "nic.h"
-#include "transport/qp_priv.h"
+#include "transport/state/qp_priv.h"
 #include "wire/icmp.h"
 #include "wire/sack.h"
 

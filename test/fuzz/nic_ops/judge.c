@@ -4,7 +4,7 @@
  * a second reading, apart from the product's parser and its checks: a frame is inert, or it may change these bytes and no others.
  */
 #include "nic.h"
-#include "transport/qp_priv.h"
+#include "transport/state/qp_priv.h"
 #include "wire/icrc.h"
 #include "wire/ip.h"
 

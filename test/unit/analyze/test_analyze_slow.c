@@ -9,7 +9,7 @@
 #include "analyze/slow.h"
 #include "analyze_harness.h"
 #include "nic_harness.h"
-#include "transport/tp_priv.h"
+#include "transport/state/tp_priv.h"
 
 void ur_suite_analyze_slow(void);
 

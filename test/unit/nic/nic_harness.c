@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "siblings/fetch.h"
-#include "transport/bulk.h"
+#include "transport/packet/bulk.h"
 
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 

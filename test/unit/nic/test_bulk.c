@@ -8,8 +8,8 @@
 #include "base/rng.h"
 #include "fault/inject.h"
 #include "nic_harness.h"
-#include "transport/bulk.h"
-#include "transport/mr.h"
+#include "transport/memory/mr.h"
+#include "transport/packet/bulk.h"
 
 void ur_suite_bulk(void);
 

@@ -4,7 +4,7 @@
 
 #include "base/psn.h"
 #include "nic_harness.h"
-#include "transport/qp_priv.h"
+#include "transport/state/qp_priv.h"
 #include "wire/hdr.h"
 
 void ur_suite_nic_narrow(void);

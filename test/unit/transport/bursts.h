@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What one call of ur_tp_tx gives, cut into packets; a second QP, and memory with a hole, for tests of lib/transport/txbuf.c. */
+/* What one call of ur_tp_tx gives, cut into packets; a second QP, and memory with a hole, for tests of lib/transport/packet/txbuf.c. */
 #ifndef UR_TEST_BURSTS_H
 #define UR_TEST_BURSTS_H
 

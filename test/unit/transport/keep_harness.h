@@ -4,7 +4,7 @@
 #define KEEP_HARNESS_H
 
 #include "tp_harness.h"
-#include "transport/keep.h"
+#include "transport/owed/keep.h"
 #include "wire/sack.h"
 
 #define MTU 256

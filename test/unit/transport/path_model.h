@@ -7,7 +7,7 @@
 #define UR_TEST_PATH_MODEL_H
 
 #include "base/rng.h"
-#include "transport/cwnd.h"
+#include "transport/control/cwnd.h"
 
 #define PM_FLOWS 64
 

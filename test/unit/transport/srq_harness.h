@@ -9,7 +9,7 @@
 #include <errno.h>
 
 #include "tp_harness.h"
-#include "transport/srq.h"
+#include "transport/queues/srq.h"
 
 struct sh_events {
 	unsigned limit, err, other;

@@ -3,8 +3,8 @@
 #include <CUnit/CUnit.h>
 
 #include "tp_harness.h"
-#include "transport/qp_priv.h"
-#include "transport/window.h"
+#include "transport/control/window.h"
+#include "transport/state/qp_priv.h"
 
 void ur_suite_ackreq(void);
 

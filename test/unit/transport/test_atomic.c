@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/transport/atomic.c and what it shares with READs in requester and completer. Node 0 posts; it sends from PSN 100. */
+/* lib/transport/packet/atomic.c and what it shares with READs in requester and completer. Node 0 posts; it sends from PSN 100. */
 #include "tp_harness.h"
-#include "transport/req_state.h"
+#include "transport/state/req_state.h"
 
 static const struct th_opt *with_atomics(uint8_t max_rd)
 {

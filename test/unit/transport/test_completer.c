@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/transport/completer.c: acknowledgements, NAKs, READ responses and timers. */
+/* lib/transport/requester/completer.c: acknowledgements, NAKs, READ responses and timers. */
 #include "tp_harness.h"
-#include "transport/completer.h"
-#include "transport/req_state.h"
+#include "transport/requester/completer.h"
+#include "transport/state/req_state.h"
 #include "wire/rnr.h"
 
 #define RNR(code) ur_syndrome(UR_AETH_RNR, code)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/transport/completer.c: what follows from every answer in every state of the requester, as one table (IBTA volume 1, 9.7.5.2, 9.7.6,
- * 9.7.7 and 9.9.2). Node 0 is the requester and the test its peer; each case has a queue pair of its own.
+ * lib/transport/requester/completer.c: what follows from every answer in every state of the requester, as one table (IBTA volume 1,
+ * 9.7.5.2, 9.7.6, 9.7.7 and 9.9.2). Node 0 is the requester and the test its peer; each case has a queue pair of its own.
  */
 #include "tp_harness.h"
-#include "transport/completer.h"
+#include "transport/requester/completer.h"
 #include "wire/rnr.h"
 
 #define RNR(timer) (UR_AETH_RNR << 5 | (timer))

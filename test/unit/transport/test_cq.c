@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/transport/cq.c. */
+/* lib/transport/queues/cq.c. */
 #include <errno.h>
 #include <stdio.h>
 
 #include "tp_harness.h"
-#include "transport/cq.h"
+#include "transport/queues/cq.h"
 
 static unsigned notified, overruns;
 static struct ur_tp nobody; /* of CQs that no QP uses */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/transport/cwnd.c: steps computed by hand. test_cwnd_path.c has flows that share a path. */
+/* lib/transport/control/cwnd.c: steps computed by hand. test_cwnd_path.c has flows that share a path. */
 #include <CUnit/CUnit.h>
 
-#include "transport/cwnd.h"
+#include "transport/control/cwnd.h"
 
 void ur_suite_cwnd(void);
 

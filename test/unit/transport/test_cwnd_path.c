@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/transport/cwnd.c: flows that share a path (path_model.h). */
+/* lib/transport/control/cwnd.c: flows that share a path (path_model.h). */
 #include <CUnit/CUnit.h>
 
 #include "path_model.h"

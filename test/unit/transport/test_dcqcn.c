@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/transport/dcqcn.c against steps computed by hand, and lib/transport/congest.c: who notifies, and who is held back. */
+/* lib/transport/control/dcqcn.c against steps computed by hand, and lib/transport/loss/congest.c: who notifies, and who is held back. */
 #include "tp_harness.h"
-#include "transport/req_state.h"
+#include "transport/state/req_state.h"
 
 #define LINE 100000000u /* kbit/s */
 #define STEP (55 * US)

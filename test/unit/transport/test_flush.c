@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* FLUSH in lib/transport/resp_atomic.c. Node 1 is the responder; its peer sends from PSN 100. */
+/* FLUSH in lib/transport/responder/resp_atomic.c. Node 1 is the responder; its peer sends from PSN 100. */
 #include <sys/mman.h>
 
 #include "tp_harness.h"
-#include "transport/rd_table.h"
-#include "transport/resp_atomic.h"
+#include "transport/owed/rd_table.h"
+#include "transport/responder/resp_atomic.h"
 
 #define GLOBAL 1
 #define PERSISTENT 2

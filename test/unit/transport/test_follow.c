@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/transport/follow.c: what the window of a QP is told, and what it does to the requester. */
+/* lib/transport/loss/follow.c: what the window of a QP is told, and what it does to the requester. */
 #include "losses.h"
 #include "sack_harness.h"
-#include "transport/req_state.h"
-#include "transport/rewind.h"
+#include "transport/loss/rewind.h"
+#include "transport/state/req_state.h"
 
 void ur_suite_follow(void);
 

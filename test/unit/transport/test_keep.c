@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/transport/keep.c, and what the responder does with it. Node 1 is the responder; its peer is the test, which sends from PSN 100 on, or
- * from near the end of the PSNs. The path MTU is 256.
+ * lib/transport/owed/keep.c, and what the responder does with it. Node 1 is the responder; its peer is the test, which sends from PSN 100
+ * on, or from near the end of the PSNs. The path MTU is 256.
  */
 #include "keep_harness.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What bounds lib/transport/keep.c: memory, the span, READs that cover others, the end of the QP. */
+/* What bounds lib/transport/owed/keep.c: memory, the span, READs that cover others, the end of the QP. */
 #include "keep_harness.h"
 
 void ur_suite_keep_bounds(void);

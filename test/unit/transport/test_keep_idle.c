@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Boards of lib/transport/keep.c that have had no news for long: they give way to QPs that need the room, and end by themselves. */
+/* Boards of lib/transport/owed/keep.c that have had no news for long: they give way to QPs that need the room, and end by themselves. */
 #include "keep_harness.h"
 
 #define MS UR_NS_PER_MS

@@ -3,9 +3,9 @@
 #include <errno.h>
 
 #include "tp_harness.h"
-#include "transport/mw.h"
-#include "transport/qp_end.h"
-#include "transport/req_state.h"
+#include "transport/failure/qp_end.h"
+#include "transport/memory/mw.h"
+#include "transport/state/req_state.h"
 
 struct win {
 	struct ur_mw *tp;

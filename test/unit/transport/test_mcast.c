@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/transport/mcast.c: several UD QPs of node 1, and datagrams to groups. */
+/* lib/transport/datagram/mcast.c: several UD QPs of node 1, and datagrams to groups. */
 #include <arpa/inet.h>
 #include <errno.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/transport/memory.c: on-demand regions with a hole in them, and null regions. Node 0 sends from PSN 100. */
+/* lib/transport/memory/memory.c: on-demand regions with a hole in them, and null regions. Node 0 sends from PSN 100. */
 #include <errno.h>
 
 #include "tp_harness.h"

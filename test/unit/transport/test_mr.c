@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/transport/mr.c and the lookup in mr.h. */
+/* lib/transport/memory/mr.c and the lookup in mr.h. */
 #include <errno.h>
 
 #include "tp_harness.h"
-#include "transport/mr.h"
-#include "transport/mw.h"
+#include "transport/memory/mr.h"
+#include "transport/memory/mw.h"
 
 static void mr_reg__arguments(void)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/transport/mw.c: what binding checks, and what windows let through. Node 1 owns the windows; node 0 comes from PSN 100. */
+/* lib/transport/memory/mw.c: what binding checks, and what windows let through. Node 1 owns the windows; node 0 comes from PSN 100. */
 #include <errno.h>
 
 #include "tp_harness.h"
-#include "transport/mr.h"
-#include "transport/mw.h"
+#include "transport/memory/mr.h"
+#include "transport/memory/mw.h"
 
 #define RW (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/transport/post.c, wr_op.c. */
+/* lib/transport/queues/post.c, wr_op.c. */
 #include <errno.h>
 
 #include "tp_harness.h"

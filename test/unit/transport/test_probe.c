@@ -2,8 +2,8 @@
 /* When a probe is due, without a QP; what one brings about: tp_faults, tp_loss. */
 #include <CUnit/CUnit.h>
 
-#include "transport/probe.h"
-#include "transport/qp_priv.h"
+#include "transport/loss/probe.h"
+#include "transport/state/qp_priv.h"
 
 void ur_suite_probe(void);
 

@@ -3,8 +3,8 @@
 #include <errno.h>
 
 #include "tp_harness.h"
-#include "transport/mr.h"
-#include "transport/rd_table.h"
+#include "transport/memory/mr.h"
+#include "transport/owed/rd_table.h"
 
 static void modify_state(struct th *h, unsigned node, enum ibv_qp_state st, int mask)
 {

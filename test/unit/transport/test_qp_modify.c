@@ -6,8 +6,8 @@
 #include <errno.h>
 
 #include "tp_harness.h"
+#include "transport/failure/qp_end.h"
 #include "transport/qp.h"
-#include "transport/qp_end.h"
 
 static const char *const state_names[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
 

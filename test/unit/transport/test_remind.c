@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/transport/remind.c: node 1 answers READs of a peer that is the test, and of another make. */
+/* lib/transport/owed/remind.c: node 1 answers READs of a peer that is the test, and of another make. */
 #include "tp_harness.h"
-#include "transport/qp_end.h"
+#include "transport/failure/qp_end.h"
 #include "wire/sack.h"
 
 void ur_suite_remind(void);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/transport/repair.c and judge.c: what a requester sends again. Node 0 is the requester, which sends from PSN 100 on; its peer is the
- * test. Time stands still unless a test lets it pass.
+ * lib/transport/loss/repair.c and judge.c: what a requester sends again. Node 0 is the requester, which sends from PSN 100 on; its peer is
+ * the test. Time stands still unless a test lets it pass.
  */
 #include "calloc.h"
 #include "sack_harness.h"
-#include "transport/completer.h"
-#include "transport/repair.h"
+#include "transport/loss/repair.h"
+#include "transport/requester/completer.h"
 
 void ur_suite_repair(void);
 

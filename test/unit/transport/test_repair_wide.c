@@ -4,8 +4,8 @@
  * done for a packet does not grow with that is counted in test_psn.c (ur_psn_find).
  */
 #include "sack_harness.h"
-#include "transport/repair.h"
-#include "transport/repair_bits.h"
+#include "transport/loss/repair.h"
+#include "transport/state/repair_bits.h"
 
 void ur_suite_repair_wide(void);
 

@@ -6,9 +6,9 @@
 #include <sys/mman.h>
 
 #include "engine/catch.h"
-#include "transport/mr.h"
-#include "transport/req_state.h"
-#include "transport/rewind.h"
+#include "transport/loss/rewind.h"
+#include "transport/memory/mr.h"
+#include "transport/state/req_state.h"
 #include "twin.h"
 
 void ur_suite_req_row(void);

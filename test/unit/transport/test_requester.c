@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/transport/requester.c, sge.c and schedule.c: what is sent, and when it is not. */
+/* lib/transport/requester/requester.c, sge.c and schedule.c: what is sent, and when it is not. */
 #include "tp_harness.h"
-#include "transport/req_state.h"
-#include "transport/wr_op.h"
+#include "transport/state/req_state.h"
+#include "transport/state/wr_op.h"
 
 static uint8_t opcode_at(const struct ur_wr_op *o, uint32_t k, uint32_t n)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/transport/resp_atomic.c: atomics and ATOMIC WRITE. Node 1 is the responder; its peer sends from PSN 100. */
+/* lib/transport/responder/resp_atomic.c: atomics and ATOMIC WRITE. Node 1 is the responder; its peer sends from PSN 100. */
 #include "tp_harness.h"
 
 static const struct th_opt *with_atomics(uint8_t max_rd)

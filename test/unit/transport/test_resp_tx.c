@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/transport/resp_tx.c: READ responses, their duplicates and their order with acknowledgements. Node 1 is the responder. */
+/* lib/transport/responder/resp_tx.c: READ responses, their duplicates and their order with acknowledgements. Node 1 is the responder. */
 #include "tp_harness.h"
 #include "wire/sack.h"
 

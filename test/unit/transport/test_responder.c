@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/transport/responder.c and the receive checks of receive.c. Node 1 is the responder; its peer sends from PSN 100. */
+/* lib/transport/responder/responder.c and the receive checks of receive.c. Node 1 is the responder; its peer sends from PSN 100. */
 #include "tp_harness.h"
-#include "transport/verdict.h"
+#include "transport/state/verdict.h"
 
 static uint8_t data[8192];
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/transport/responder.c: what follows from every request packet in every state of the responder, as one table (IBTA volume 1, 9.7.4,
- * 9.7.5.1 and 9.9.3). Node 1 is the responder; each case has a queue pair of its own.
+ * lib/transport/responder/responder.c: what follows from every request packet in every state of the responder, as one table (IBTA volume
+ * 1, 9.7.4, 9.7.5.1 and 9.9.3). Node 1 is the responder; each case has a queue pair of its own.
  */
 #include "tp_harness.h"
 

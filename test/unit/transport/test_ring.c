@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/transport/ring.c and the questions in ring.h. */
+/* lib/transport/state/ring.c and the questions in ring.h. */
 #include <CUnit/CUnit.h>
 #include <stdlib.h>
 
-#include "transport/ring.h"
+#include "transport/state/ring.h"
 
 void ur_suite_ring(void);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* After an RNR NAK (rnr.c): one packet asks whether the peer is ready, the rest follows, and how long a requester waits in between. */
 #include "losses.h"
-#include "transport/req_state.h"
-#include "transport/requester.h"
-#include "transport/rnr.h"
+#include "transport/loss/rnr.h"
+#include "transport/requester/requester.h"
+#include "transport/state/req_state.h"
 #include "wire/rnr.h"
 
 void ur_suite_rnr(void);

@@ -7,7 +7,7 @@
 
 #include "engine/catch.h"
 #include "rx_run_harness.h"
-#include "transport/mr.h"
+#include "transport/memory/mr.h"
 
 void ur_suite_rx_run(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A peer that says nothing for a while: the ACK timer of lib/transport/completer.c, and what a peer is asked that says what it keeps. Node
- * 0 is the requester, which sends from PSN 100 on; its peer is the test.
+ * A peer that says nothing for a while: the ACK timer of lib/transport/requester/ack_timer.c, and what a peer is asked that says what it
+ * keeps. Node 0 is the requester, which sends from PSN 100 on; its peer is the test.
  */
 #include "sack_harness.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/transport/srq.c and what recvq.c does for a queue pair with a shared receive queue. */
+/* lib/transport/queues/srq.c and what recvq.c does for a queue pair with a shared receive queue. */
 #include "srq_harness.h"
-#include "transport/cq.h"
-#include "transport/recvq.h"
+#include "transport/queues/cq.h"
+#include "transport/queues/recvq.h"
 
 void ur_suite_srq(void);
 

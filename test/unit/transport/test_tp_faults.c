@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Named faults, one test each: what goes wrong on the wire or at the peer, and what the two ends make of it. */
 #include "losses.h"
-#include "transport/req_state.h"
+#include "transport/state/req_state.h"
 
 #define TIMEOUT (4096ull << 8) /* of th_default */
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/transport/txbuf.c: which packets are built in one train and what ends it, and memory or buffers that are missing. Whatever was
+ * lib/transport/packet/txbuf.c: which packets are built in one train and what ends it, and memory or buffers that are missing. Whatever was
  * built is cut and parsed, ICRC included.
  */
 #include <sys/mman.h>
 
 #include "bursts.h"
-#include "transport/congest.h"
+#include "transport/loss/congest.h"
 #include "twin.h"
 
 void ur_suite_txbuf(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/transport/txbuf.c: runs, in trains and in buffers of their own. Whatever was built is cut and parsed, ICRC included. */
+/* lib/transport/packet/txbuf.c: runs, in trains and in buffers of their own. Whatever was built is cut and parsed, ICRC included. */
 #include <sys/mman.h>
 
 #include "bursts.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/transport/ud.c and ah.c: node 0 sends from PSN 100 through an address handle whose path the test holds; node 1 receives. */
+/* lib/transport/datagram/ud.c and ah.c: node 0 sends from PSN 100 through an address handle whose path the test holds; node 1 receives. */
 #include <errno.h>
 
 #include "tp_harness.h"

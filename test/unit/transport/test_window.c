@@ -3,7 +3,7 @@
 #include <CUnit/CUnit.h>
 
 #include "base/psn.h"
-#include "transport/window.h"
+#include "transport/control/window.h"
 
 void ur_suite_window(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/transport/xrc.c: extended reliable connections, node 0 with the XRC_SEND QP and node 1 with the XRC_RECV QP. */
+/* lib/transport/queues/xrc.c: extended reliable connections, node 0 with the XRC_SEND QP and node 1 with the XRC_RECV QP. */
 #include "xrc_harness.h"
 
 void ur_suite_xrc(void);

@@ -11,7 +11,7 @@
 
 #include "base/psn.h"
 #include "base/rng.h"
-#include "transport/tp_priv.h"
+#include "transport/state/tp_priv.h"
 #include "wire/frame.h"
 #include "wire/train.h"
 

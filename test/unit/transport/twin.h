@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "tp_harness.h"
-#include "transport/rx_walk.h"
+#include "transport/packet/rx_walk.h"
 #include "wire/row.h"
 
 #define TWIN_BURST 32

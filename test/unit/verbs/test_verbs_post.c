@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "engine/engine_priv.h"
-#include "transport/qp_priv.h"
+#include "transport/state/qp_priv.h"
 #include "verbs_fixture.h"
 
 void ur_suite_verbs_post(void);

@@ -6,7 +6,7 @@
 #ifndef UR_VERBS_WR_FIXTURE_H
 #define UR_VERBS_WR_FIXTURE_H
 
-#include "transport/qp_priv.h"
+#include "transport/state/qp_priv.h"
 #include "verbs_fixture.h"
 
 #define RKEY 0x1234
