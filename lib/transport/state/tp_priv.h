@@ -1,45 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What all of lib/transport shares: the instance, its numbers, packets and counts. qp_priv.h has what a queue pair is made of. What else a
- * source offers to the others stands in the header of its name.
- *
- *   instance.c   the life of the instance; objects.c numbers of objects, packet buffers
- *   receive.c    where received packets find their QP; admit.h whether it takes them
- *   schedule.c   who sends next; hold.c who has to wait
- *   mr.c cq.c    memory regions, completion queues
- *   memory.c     regions whose memory is not simply there: on-demand and null ones, and those of which something has vanished;
- *                unsendable.c packets that refer to that
- *   mw.c         memory windows, and the work requests that change them: BIND_MW, LOCAL_INV
- *   qp.c         life of a queue pair, doorbell, reset; qp_end.c the error states and flushing; qp_modify.c its state transitions (qp.h);
- *                qp_snapshot.c what others may see of it
- *   send_done.c  completes send work requests
- *   ring.c       the rings that programs post to; wqe.h what stands in them
- *   wr_op.c      the table of work request opcodes; post.c writes send work requests into the ring, on the application's threads
- *   rwqe.c       writes receive work requests into a ring
- *   recvq.c      receive queues: posting, on the application's threads; taking, completing; srq.c shared ones
- *   xrc.c        extended reliable connections: domains, and the shared receive queue that a packet names
- *   sge.c        from and to scatter/gather lists
- *   txbuf.c      where packets to send are built, and trains of them
- *   requester.c  sends requests: req_state.h what it does next; req_data.c builds SENDs and WRITEs, read_req.c READs, atomic.c what is one
- *                packet and has a result; ackreq.c: which of them ask for an acknowledgement; rewind.c: where it goes on; again.c: what
- *                is sent once more
- *   completer.c  acknowledgements, answers.c answers to READs and atomics; progress.h what both bring about; retry.c what a loss costs;
- *                ack_timer.c what does not come back
- *   repair.c     what has arrived beyond a hole, and what is sent again; judge.c: what is lost; scoreboard.h, repair_bits.h
- *   window.c     how much may be unacknowledged; round trips. probe.c asks again when acknowledgements are overdue
- *   unreachable.c what ICMP errors do to the retries
- *   resp_rx.c    request packets as they come; responder.c executes those whose turn it is, resp_atomic.c atomics and FLUSH; verdicts.c
- *                says what follows; rd_table.c the resource table, from which READs, atomics and FLUSHes are answered
- *   resp_tx.c    sends acknowledgements and READ responses; resp_state.c what is to be sent
- *   keep.c       request packets beyond a lost one, until their turn comes; resp_kept.c what the responder does with them
- *   rx_run.c     runs of received packets; rx_only.c of messages of one packet each; rx_walk.h goes from packet to packet
- *   bulk.c       bulk packets between QPs of one host: building them, and fetching what they stand for
- *   uc.c         unreliable connections, as far as they differ: nobody answers; uc_message.c messages that do not go on
- *   ud.c         datagrams, out and in; datagram_addr.c whom those in the ring go to; ah.c address handles; mcast.c multicast
- *                groups and who is attached to them
- *   trace.c      what a trace is told of packets; names
- *   congest.c    congestion notifications and pacing; dcqcn.c is the arithmetic of the rate
- *   follow.c     what the window of a QP follows; cwnd.c is the arithmetic of such a window
+ * source offers to the others stands in the header of its name; README.md says where what is.
  */
 #ifndef UR_TP_PRIV_H
 #define UR_TP_PRIV_H
