@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A congestion window, as arithmetic over round trips, acknowledgements, losses and congestion marks. It knows no QP:
- * test/unit/transport/test_cwnd.c.
+ * test/unit/transport/control/test_cwnd.c.
  */
 #ifndef UR_CWND_H
 #define UR_CWND_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The number of packets that a QP may have unacknowledged, and its estimate of the round trip. It knows no QP:
- * test/unit/transport/test_window.c. */
+ * test/unit/transport/control/test_window.c. */
 #ifndef UR_WINDOW_H
 #define UR_WINDOW_H
 
