@@ -97,7 +97,7 @@ bool ur_child_run(void (*fn)(const void *arg, void *result), const void *arg, vo
 
 void ur_child_plain_settings(const char *port)
 {
-	static const char *const plain[][2] = {{"capture", ""}, {"trace", ""}, {"fault", ""}, {"counters", ""}, {"telemetry", "0"}};
+	static const char *const plain[][2] = {{"capture", ""}, {"trace", ""}, {"fault", ""}, {"counters", ""}};
 
 	for (unsigned i = 0; i < ur_array_size(plain); i++)
 		uroce_config(plain[i][0], plain[i][1]);

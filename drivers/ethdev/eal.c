@@ -33,6 +33,7 @@
 #define BASES 1008
 #define LOG_LINE 256
 #define LOG_TEXT 8192 /* what EAL says while it starts has room twice over */
+#define OWN_DIR "--file-prefix=uroce-%d" /* the runtime directory, of this process alone */
 
 static pthread_mutex_t eal_lock = PTHREAD_MUTEX_INITIALIZER;
 static enum { EAL_DOWN, EAL_UP, EAL_FAILED } eal_state;
@@ -244,7 +245,7 @@ static void memory_args(struct eal_args *a, const struct ur_ethdev_config *cfg, 
 	}
 	arg_add(a, "--no-huge");
 	arg_add(a, "--no-shconf");
-	arg_add(a, "--file-prefix=" UR_EAL_PREFIX "%d", (int)getpid());
+	arg_add(a, OWN_DIR, (int)getpid());
 	if (!arg_given(cfg->eal_args, size)) {
 		arg_add(a, "-m");
 		arg_add(a, "%d", NOHUGE_MB);
@@ -277,12 +278,11 @@ static void build_args(struct eal_args *a, const struct ur_ethdev_config *cfg, b
 	arg_add(a, "%s", program_invocation_short_name); /* EAL calls openlog with it */
 	if (!arg_given(user, cores))
 		arg_add(a, "--lcores=0@%d", allowed_cpu());
-	if (!cfg->telemetry)
-		arg_add(a, "--no-telemetry");
+	arg_add(a, "--no-telemetry"); /* a thread, and a socket that outlives a process that is killed */
 	if (!arg_given(user, memory_options))
 		memory_args(a, cfg, shares);
 	else if (!arg_given(user, alone))
-		arg_add(a, "--file-prefix=" UR_EAL_PREFIX "%d", (int)getpid()); /* or two programs would meet in one heap */
+		arg_add(a, OWN_DIR, (int)getpid()); /* or two programs would meet in one heap */
 	if (cfg->pci)
 		address_arg(a, cfg);
 	if (cfg->pci && cfg->pci_args) {
@@ -371,7 +371,6 @@ static int eal_init(const struct ur_ethdev_config *cfg, char *err, size_t errlen
 	log_capture();
 	rc = rte_eal_init(a.n, a.v);
 	if (rc >= 0) {
-		ur_telemetry_sweep();
 		rmdir(rte_eal_get_runtime_dir()); /* made although nothing is put there; stays when it is not empty */
 		eal_private = !shares && !rte_eal_has_hugepages() && privatize_heap();
 		RTE_PER_LCORE(_lcore_id) = LCORE_ID_ANY; /* enter and leave lend the lcore to the thread that uses a port */

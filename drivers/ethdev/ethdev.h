@@ -25,7 +25,6 @@ struct ur_ethdev_config {
 	const char *eal_args; /* more EAL arguments, separated by blanks; they replace ours where they overlap; or NULL */
 	uint16_t mtu;         /* IP MTU; 0: that of the kernel interface, or what the port carries. At most UR_PKT_ROOM less 18. */
 	unsigned npkts;       /* packet buffers; 0: 2048 */
-	bool telemetry;       /* DPDK's telemetry socket, in its runtime directory: uroce-PID/dpdk_telemetry.v2 */
 	bool promisc;         /* all frames, whomever they are for: no filter by addresses */
 	unsigned chain_min;   /* average segment bytes from which payload is chained; 0: the default; UINT32_MAX: always gather */
 };
@@ -44,22 +43,6 @@ struct ur_ethdev_stats {
 	uint64_t tx_gathered;  /* frames whose payload segments were copied */
 	uint64_t dev_missed;   /* frames that the device dropped because nobody fetched them in time */
 };
-
-/* --- telemetry --- */
-
-#define UR_ETHDEV_VALUES 200 /* fewer than DPDK's limit for one answer */
-
-struct ur_ethdev_value {
-	char name[48]; /* letters, digits, '_' and '/' */
-	uint64_t value;
-};
-
-/* Fills in up to n values and returns how many; 0 when the parameters (NULL for none) mean nothing. On a thread of DPDK's. */
-typedef unsigned (*ur_ethdev_command)(void *ctx, const char *params, struct ur_ethdev_value *values, unsigned n);
-/* Starts EAL for its telemetry socket alone, where the port is none of DPDK's. 0, or an errno and one sentence as ur_ethdev_open. */
-int ur_ethdev_telemetry_start(const char *eal_args, char *err, size_t errlen);
-/* Offers a command ("/uroce/counters") on the telemetry socket, or replaces its function. 0 or an errno. Texts are kept, not copied. */
-int ur_ethdev_telemetry(const char *name, const char *help, ur_ethdev_command fn, void *ctx);
 
 void ur_ethdev_stats(struct ur_port *p, struct ur_ethdev_stats *out);
 

@@ -11,11 +11,6 @@
 #include "drivers/os/kif.h"
 #include "drivers/pmd/pmd.h"
 
-#define UR_EAL_PREFIX "uroce-" /* of the runtime directory; the pid follows */
-
-/* telemetry.c: removes the sockets of processes that were killed, with their runtime directories. */
-void ur_telemetry_sweep(void);
-
 /* eal.c */
 int ur_eal_start(const struct ur_ethdev_config *cfg, char *err, size_t errlen);
 const char *ur_eal_more_log(void); /* the end of a sentence: how to see all that DPDK logs; "" when that is shown already */

@@ -24,6 +24,4 @@ __attribute__((visibility("default"))) const struct ur_ethdev_module uroce_dpdk_
 	.interface = UR_ETHDEV_INTERFACE,
 	.attach = attach,
 	.open = ur_ethdev_open,
-	.telemetry_start = ur_ethdev_telemetry_start,
-	.telemetry = ur_ethdev_telemetry,
 };

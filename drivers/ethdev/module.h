@@ -28,10 +28,8 @@ struct ur_ethdev_module {
 
 	/* Before anything else, once. */
 	void (*attach)(const struct ur_ethdev_host *host);
-	/* ur_ethdev_open, ur_ethdev_telemetry_start, ur_ethdev_telemetry */
+	/* ur_ethdev_open */
 	int (*open)(const struct ur_ethdev_config *cfg, struct ur_port **out, char *err, size_t errlen);
-	int (*telemetry_start)(const char *eal_args, char *err, size_t errlen);
-	int (*telemetry)(const char *name, const char *help, ur_ethdev_command fn, void *ctx);
 };
 
 #endif

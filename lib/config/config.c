@@ -54,7 +54,6 @@ const struct ur_config_knob ur_config_knobs[] = {
 		  "1: processes of one host copy long messages straight from one another's memory; 0: they exchange packets"),
 	KNOB_UINT(selective_repeat, "1", 0, 1,
 		  "1 keeps packets that arrive beyond a lost one, and exchanges selective acknowledgements with uroce peers; 0 does not"),
-	KNOB_UINT(telemetry, "0", 0, 1, "1 offers /uroce/counters and /uroce/qp on DPDK's telemetry socket, prefix uroce-PID"),
 	{"cpus", UR_CONFIG_CPUS, offsetof(struct ur_config, cpus), "", 0, 0, NULL,
 	 "CPUs that uroce's own threads may run on, such as 2,6-7; by default all that the process was given when it started"},
 	KNOB_UINT(spin_us, "100", 0, 1000000,

@@ -4,11 +4,7 @@
 
 int ur_dpdk(const struct ur_ethdev_module **out, char *err, size_t errlen)
 {
-	static const struct ur_ethdev_module linked = {
-		.open = ur_ethdev_open,
-		.telemetry_start = ur_ethdev_telemetry_start,
-		.telemetry = ur_ethdev_telemetry,
-	};
+	static const struct ur_ethdev_module linked = {.open = ur_ethdev_open};
 
 	(void)err;
 	(void)errlen;

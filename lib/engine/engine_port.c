@@ -19,14 +19,9 @@
 #define TURN_MS 500 /* how long we wait for another process that joins those that share the port */
 #define STEER_AGAIN_NS UR_NS_PER_MS
 
-static const char *eal_args(const struct ur_engine *e)
-{
-	return e->cfg.eal[0] ? e->cfg.eal : NULL;
-}
-
 static struct ur_ethdev_config ethdev_config(const struct ur_engine *e)
 {
-	return (struct ur_ethdev_config){.eal_args = eal_args(e), .mtu = (uint16_t)e->cfg.mtu, .telemetry = e->cfg.telemetry != 0};
+	return (struct ur_ethdev_config){.eal_args = e->cfg.eal[0] ? e->cfg.eal : NULL, .mtu = (uint16_t)e->cfg.mtu};
 }
 
 /*
@@ -35,10 +30,10 @@ static struct ur_ethdev_config ethdev_config(const struct ur_engine *e)
  */
 static atomic_int in_dpdk;
 
-/* 0 and the module, until leave_dpdk; or an errno and the sentence. */
-static int enter_dpdk(const struct ur_ethdev_module **dpdk, char *err)
+static int open_ethdev(const struct ur_ethdev_config *ec, struct ur_port **out, char *err)
 {
 	int pid = atomic_load(&in_dpdk), r;
+	const struct ur_ethdev_module *dpdk;
 
 	if (pid && pid != getpid()) {
 		snprintf(err, SENTENCE,
@@ -46,26 +41,9 @@ static int enter_dpdk(const struct ur_ethdev_module **dpdk, char *err)
 		return EOPNOTSUPP;
 	}
 	atomic_store(&in_dpdk, getpid());
-	r = ur_dpdk(dpdk, err, SENTENCE);
-	if (r)
-		atomic_store(&in_dpdk, 0);
-	return r;
-}
-
-static void leave_dpdk(void)
-{
+	r = ur_dpdk(&dpdk, err, SENTENCE);
+	r = r ? r : dpdk->open(ec, out, err, SENTENCE);
 	atomic_store(&in_dpdk, 0);
-}
-
-static int open_ethdev(const struct ur_ethdev_config *ec, struct ur_port **out, char *err)
-{
-	const struct ur_ethdev_module *dpdk;
-	int r = enter_dpdk(&dpdk, err);
-
-	if (r)
-		return r;
-	r = dpdk->open(ec, out, err, SENTENCE);
-	leave_dpdk();
 	return r;
 }
 
@@ -262,28 +240,6 @@ static int open_shared(struct ur_engine *e, struct ur_port **out, char *err)
 	return r;
 }
 
-static int start_telemetry(struct ur_engine *e, char *err)
-{
-	const struct ur_ethdev_module *dpdk;
-	int r = enter_dpdk(&dpdk, err);
-
-	if (r)
-		return r;
-	r = dpdk->telemetry_start(eal_args(e), err, SENTENCE);
-	r = r ? r : ur_telemetry_offer(e, dpdk);
-	leave_dpdk();
-	return r;
-}
-
-/* A program goes on without it. */
-static void offer_counters(struct ur_engine *e)
-{
-	char err[SENTENCE] = "it accepts no commands";
-
-	if (e->cfg.telemetry && start_telemetry(e, err))
-		fprintf(stderr, "uroce: the counters are not offered on DPDK's telemetry socket: %s\n", err);
-}
-
 int ur_engine_port_open(struct ur_engine *e, struct ur_port **out)
 {
 	struct ur_port *inherited = ur_engine_take_inherited_port();
@@ -306,7 +262,6 @@ int ur_engine_port_open(struct ur_engine *e, struct ur_port **out)
 		fprintf(stderr, "uroce: %s\n", err);
 	if (e->kind->frames)
 		e->silence_fd = ur_hostif_silence((*out)->queue->train_pkts > 1);
-	offer_counters(e);
 	if (!e->info.owned)
 		e->monitor_fd = ur_hostif_monitor();
 	pthread_mutex_lock(&e->info_lock);

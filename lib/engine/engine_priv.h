@@ -103,10 +103,6 @@ void ur_engine_check_link(struct ur_engine *e);
 /* dma.c: from now on nobody maps memory. False when somebody is about to, and does not come to an end. */
 bool ur_engine_end_dma(struct ur_engine *e);
 
-/* telemetry.c: offers the counters on DPDK's telemetry socket, which has been started. 0 or an errno. */
-struct ur_ethdev_module;
-int ur_telemetry_offer(struct ur_engine *e, const struct ur_ethdev_module *dpdk);
-
 /* ending.c: at exit, in whichever thread; in the child of a fork; and a signal asks the progress thread to leave all groups. */
 void ur_ending_exit(void);
 void ur_ending_forked(void);

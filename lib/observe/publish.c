@@ -174,11 +174,6 @@ void ur_publisher_write(struct ur_publisher *p, const struct ur_nic *nic, ur_tim
 	ur_status_end(s);
 }
 
-const struct ur_status *ur_publisher_status(const struct ur_publisher *p)
-{
-	return p->status;
-}
-
 ur_time ur_publisher_next(const struct ur_publisher *p, const struct ur_nic *nic)
 {
 	if (!p->touched && packets(nic) == p->packets)

@@ -12,7 +12,6 @@
 #include "nic/nic.h"
 
 struct ur_publisher;
-struct ur_status;
 
 /* The texts are copied; `kind` is the port's. 0 or an errno. */
 int ur_publisher_open(const char *device, const char *interface, const char *kind, const struct ur_port *port, ur_time now,
@@ -22,8 +21,6 @@ void ur_publisher_close(struct ur_publisher *p);
 
 /* Writes what is due. */
 void ur_publisher_write(struct ur_publisher *p, const struct ur_nic *nic, ur_time now);
-/* What stands there. */
-const struct ur_status *ur_publisher_status(const struct ur_publisher *p);
 /* When ur_publisher_write is to be called next: sooner when something has happened since. UR_TIME_NEVER when nothing is left to be said. */
 ur_time ur_publisher_next(const struct ur_publisher *p, const struct ur_nic *nic);
 /* A call has changed something that no packet tells of. */

@@ -61,34 +61,6 @@ test_counters() {
 	grep -Eq '^rx_roce_packets[ =:]+[1-9]' "$TMP/counters" || { fail "rx_roce_packets"; return; }
 	! grep -E '^(drop_|rx_icrc_encapsulated|req_transport_retries_exceeded)[a-z_0-9]*[ =:]+[1-9]' "$TMP/counters" || fail "drops on a clean cable"
 }
-# What a running process publishes, on DPDK's telemetry socket too: the device, which QPs there are, and one of them.
-test_telemetry() {
-	local client
-	UROCE_TELEMETRY=1 serve "$RPING" "$NS1" "$TMP/server" -- rping -s -P || return 1
-	uroce_in "$NS2" -- rping -c -V -a 10.77.0.1 >/dev/null 2>&1 & # until it is stopped
-	client=$!
-	python3 - >"$TMP/out" <<-'PYTHON' || { stop "$client"; return 1; }
-		import glob, json, socket, time
-		[path] = glob.glob("/run/dpdk/uroce-*/dpdk_telemetry.v2")
-		s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-		s.connect(path)
-		s.recv(4096)
-		def ask(command):
-		    s.send(command.encode())
-		    return json.loads(s.recv(65536))[command.split(",")[0]]
-		def ready():
-		    ready.qps = [q for q, state in ask("/uroce/qp").items() if q != "count" and state == 3]  # IBV_QPS_RTS
-		    return ready.qps and (ask("/uroce/qp," + ready.qps[0]) or {}).get("rx_packets", 0) > 10
-		end = time.monotonic() + 20
-		while not ready() and time.monotonic() < end:
-		    time.sleep(0.001)
-		print(ask("/uroce/counters"), ask("/uroce/qp"), ask("/uroce/qp," + ready.qps[0]), ask("/uroce/qp,1"))
-	PYTHON
-	cat "$TMP/out"
-	stop "$client"
-	grep -Eq "'rx_send_requests': [1-9][0-9]*" "$TMP/out" && grep -q "'count': 1," "$TMP/out" || { fail "no counters"; return; }
-	grep -Eq "'rx_packets': [1-9][0-9]+, .*None$" "$TMP/out" || fail "not the counters of one QP, or of one that is not there"
-}
 # Of a server that is killed they are in the file as they were a moment before, and of one that runs meanwhile.
 test_counters_of_a_killed_server() {
 	local i

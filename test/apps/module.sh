@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# DPDK is in a file of its own, which only those programs load that ask for a port of DPDK's or for its telemetry.
+# DPDK is in a file of its own, which only those programs load that ask for a port of DPDK's.
 
 MODULE=uroce/liburoce-dpdk.so
 DPDK_SAYS='Detected CPU lcores' # rte_eal_init does, and no other
@@ -50,10 +50,7 @@ test_module_missing() {
 	in_ns "$NS1" timeout 60 "$UROCE" doctor --dev eth0 >"$TMP/out" 2>&1
 	tr -s ' \n' ' ' <"$TMP/out" | grep -Eq "port dpdk: $said" && grep -q 'available ports: udp, packet;' "$TMP/out" || { cat "$TMP/out"; fail "what the doctor says"; return; }
 	ping_both -V -C 5 || return 1
-	UROCE_PORT=packet ping_both -V -C 5 || return 1
-	UROCE_TELEMETRY=1 uroce_in "$NS1" -- ibv_devinfo >"$TMP/out" 2>&1 || { cat "$TMP/out"; fail "without telemetry"; return; }
-	UROCE_TELEMETRY=1 serve "$RPING" "$NS1" "$TMP/server" -- rping -s -C 1 && uroce_in "$NS2" -- rping -c -C 1 -a 10.77.0.1 && served "$TMP/server" || return 1
-	grep -Eq "^uroce: the counters are not offered on DPDK's telemetry socket: $said" "$TMP/server" || { cat "$TMP/server"; fail "nothing is said of telemetry"; }
+	UROCE_PORT=packet ping_both -V -C 5
 }
 
 # interface_of MODULE: which build of liburoce.so it goes with.
@@ -68,9 +65,9 @@ test_module_of_another_build() {
 	copy_installation || return 1
 	path=$lib/$MODULE
 	version=$("$UROCE" --version | cut -d' ' -f2)
-	module_of "const struct { char version[32], interface[64]; void *functions[4]; } uroce_dpdk_module = { \"0.0.1\", \"\" };" || return 1
+	module_of "const struct { char version[32], interface[64]; void *functions[2]; } uroce_dpdk_module = { \"0.0.1\", \"\" };" || return 1
 	refused "'$path' is of uroce 0\.0\.1, and liburoce\.so of $version: install both from one build" "${dpdk[@]}" || return 1
-	module_of "const struct { char version[32], interface[64]; void *functions[4]; } uroce_dpdk_module = { \"$version\", \"0123456789abcdef\" };" || return 1
+	module_of "const struct { char version[32], interface[64]; void *functions[2]; } uroce_dpdk_module = { \"$version\", \"0123456789abcdef\" };" || return 1
 	refused "'$path' and liburoce\.so are of different builds of uroce $version: install both from one build" "${dpdk[@]}" || return 1
 	module_of 'int something_else;' || return 1
 	refused "'$path' is not the part of uroce that should be there: install all of uroce again" "${dpdk[@]}" || return 1
@@ -105,7 +102,7 @@ test_module_and_a_fork() {
 			snprintf(err, len, \"there is no port\");
 			return 5;
 		}
-		const struct { char version[32], interface[64]; void *functions[4]; } uroce_dpdk_module = { \"$version\", \"$interface\", { attach, open } };" || return 1
+		const struct { char version[32], interface[64]; void *functions[2]; } uroce_dpdk_module = { \"$version\", \"$interface\", { attach, open } };" || return 1
 	in_ns "$NS1" timeout 20 "$copy/bin/uroce" run --dev eth0 --port dpdk -- rping -s -C 1 </dev/null >"$TMP/out" 2>&1
 	for where in loading opening; do
 		until_says "$TMP/out" "^$where: 1, this process was forked while its parent was starting DPDK, .*: exec after fork\$" || return 1
