@@ -8,10 +8,9 @@
 #include "cmd.h"
 
 static const struct ur_command *const commands[] = {
-	&ur_pcap_why,      &ur_pcap_check,    &ur_pcap_ladder, &ur_pcap_list,
-	&ur_pcap_rewrite,  &ur_pcap_replay,   &ur_pcap_mutate, &ur_pcap_compare,
-	&ur_pcap_annotate, &ur_pcap_counters, &ur_pcap_merge,  &ur_pcap_plot,
-	&ur_pcap_slow,     &ur_pcap_watch,    &ur_pcap_report, NULL,
+	&ur_pcap_why,    &ur_pcap_check,  &ur_pcap_ladder,  &ur_pcap_list,     &ur_pcap_rewrite,
+	&ur_pcap_replay, &ur_pcap_mutate, &ur_pcap_compare, &ur_pcap_annotate, &ur_pcap_counters,
+	&ur_pcap_plot,   &ur_pcap_slow,   &ur_pcap_watch,   &ur_pcap_report,   NULL,
 };
 
 static const struct ur_example examples[] = {

@@ -90,7 +90,6 @@ struct ur_pcap_source {
 	const char *why;                 /* it cannot be read to its end; NULL when it can */
 	uint32_t strange[UR_AN_STRANGE]; /* frames so far, before the first RoCEv2 packet */
 	uint64_t parts;                  /* IP fragments so far that did not complete a packet */
-	bool keep_parts;                 /* IP fragments are not put together; to be set after opening */
 	bool roce;                       /* a frame so far had a RoCEv2 packet */
 	struct ur_an_frame frame;        /* the newest; its bytes are good until the next */
 };
@@ -103,8 +102,6 @@ bool ur_pcap_source_open(struct ur_pcap_source *s, const char *name);
 bool ur_pcap_source_next(struct ur_pcap_source *s);
 /* After the last frame. False after a sentence on stderr: the file was read to its end and holds no RoCEv2 packet. */
 bool ur_pcap_source_has_roce(const struct ur_pcap_source *s);
-/* The type of link of the newest frame, as tcpdump.org numbers them. */
-uint16_t ur_pcap_source_link(const struct ur_pcap_source *s);
 void ur_pcap_source_close(struct ur_pcap_source *s);
 
 /* --- pcap_live.c: frames of an interface --- */
@@ -163,8 +160,7 @@ bool ur_pcap_number(const char *s, uint32_t max, uint32_t *v);
 
 /* Those that are subcommands of their own, and the one without a name. */
 extern const struct ur_command ur_pcap_annotate, ur_pcap_check, ur_pcap_compare, ur_pcap_counters, ur_pcap_ladder, ur_pcap_list,
-	ur_pcap_merge, ur_pcap_mutate, ur_pcap_plot, ur_pcap_replay, ur_pcap_report, ur_pcap_rewrite, ur_pcap_slow, ur_pcap_watch,
-	ur_pcap_why;
+	ur_pcap_mutate, ur_pcap_plot, ur_pcap_replay, ur_pcap_report, ur_pcap_rewrite, ur_pcap_slow, ur_pcap_watch, ur_pcap_why;
 extern const struct ur_option ur_pcap_verdict_options[];
 int ur_pcap_verdict(int argc, char **argv);
 /* Of what has been read, once the analysis is finished. */

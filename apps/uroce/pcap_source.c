@@ -76,12 +76,12 @@ bool ur_pcap_source_next(struct ur_pcap_source *s)
 		return false;
 	}
 	s->frame.number++;
-	if (!s->keep_parts && ur_gather(s->gatherer, &s->frame))
+	if (ur_gather(s->gatherer, &s->frame))
 		s->parts++;
 	if (ur_unlikely(!s->roce)) {
 		enum ur_an_strange what;
 
-		s->roce = ur_an_has_packet(&s->frame, &what) || (s->keep_parts && what == UR_AN_FRAGMENT);
+		s->roce = ur_an_has_packet(&s->frame, &what);
 		s->strange[what]++;
 	}
 	return true;
@@ -110,7 +110,7 @@ bool ur_pcap_source_has_roce(const struct ur_pcap_source *s)
 			n += (unsigned)snprintf(list + n, sizeof(list) - n, "%s%u frame%s of %s", n ? ", " : "", s->strange[i],
 						ur_plural(s->strange[i]), ur_an_strange[i].name);
 	if (what == UR_AN_UNREAD_LINK)
-		snprintf(list + strlen(list), sizeof(list) - strlen(list), " (%u)", ur_pcap_source_link(s));
+		snprintf(list + strlen(list), sizeof(list) - strlen(list), " (%u)", ur_pcap_reader_link(s->reader));
 	if (!s->frame.number)
 		ur_cmd_fail(0, "%s is empty: it holds no frame", s->name);
 	else if (what)
@@ -118,11 +118,6 @@ bool ur_pcap_source_has_roce(const struct ur_pcap_source *s)
 	else
 		ur_cmd_fail(0, "%s holds no RoCEv2 packet (UDP port %u)", s->name, UR_ROCE_PORT);
 	return false;
-}
-
-uint16_t ur_pcap_source_link(const struct ur_pcap_source *s)
-{
-	return ur_pcap_reader_link(s->reader);
 }
 
 void ur_pcap_source_close(struct ur_pcap_source *s)
