@@ -18,7 +18,7 @@
 static struct ur_between_run run = {.seed = 1, .limit = {.queue = QUEUE_DEFAULT, .pause_class = PAUSE_DEFAULT}};
 static struct ur_between_script script = {.port = 18515};
 static struct ur_between_suite suite;
-static const char *name, *tell, *prometheus, *listen_at;
+static const char *name, *tell, *listen_at;
 static bool json, live, proxy;
 static bool of_queue; /* an option of the bottleneck's queue was given */
 
@@ -72,10 +72,10 @@ static int tell_it(int argc, char **argv)
 /* Options that mean something to a cable that begins now, and nothing to one that runs. */
 static bool is_told_more(void)
 {
-	return run.nrules || run.limit.rate || run.limit.obey || of_queue || run.capture || run.seconds || run.seed != 1 || live ||
-	       prometheus || name || script.wanted || script.allow_unused || script.start_after || script.stop_first || script.native ||
-	       script.files || script.v6 || run.realtime || proxy || listen_at || suite.name || suite.only || suite.list ||
-	       suite.options[0] || suite.options[1] || script.run[0] || script.run[1] || script.address[0] || script.address[1];
+	return run.nrules || run.limit.rate || run.limit.obey || of_queue || run.capture || run.seconds || run.seed != 1 || live || name ||
+	       script.wanted || script.allow_unused || script.start_after || script.stop_first || script.native || script.files ||
+	       script.v6 || run.realtime || proxy || listen_at || suite.name || suite.only || suite.list || suite.options[0] ||
+	       suite.options[1] || script.run[0] || script.run[1] || script.address[0] || script.address[1];
 }
 
 /* What belongs together, and what does not. */
@@ -100,9 +100,9 @@ static int check_script(void)
 		return ur_cmd_fail(UR_EXIT_USAGE, "--list prints lines: it does not go with --json");
 	if (!suite.name && (suite.only || suite.list || suite.options[0] || suite.options[1]))
 		return ur_cmd_fail(UR_EXIT_USAGE, "--only, --list, --options1 and --options2 go only with --suite");
-	if (suite.name && (script.wanted || script.v6 || script.files || script.stop_first || script.allow_unused || script.start_after ||
-			   run.nrules || run.limit.rate || run.limit.obey || of_queue || run.capture || run.seconds || run.seed != 1 ||
-			   run.realtime || live || name || prometheus))
+	if (suite.name &&
+	    (script.wanted || script.v6 || script.files || script.stop_first || script.allow_unused || script.start_after || run.nrules ||
+	     run.limit.rate || run.limit.obey || of_queue || run.capture || run.seconds || run.seed != 1 || run.realtime || live || name))
 		return ur_cmd_fail(UR_EXIT_USAGE, "--suite takes rules and limits from its cases: of the other options give only --json, "
 						  "--native and those that say where programs run");
 	if (!script.address[1])
@@ -131,16 +131,12 @@ static int run_between(int argc, char **argv)
 	script.json = suite.json = json;
 	if (suite.name)
 		return ur_between_suite_run(&suite, &script, argc, argv);
-	if (prometheus)
-		ur_between_metrics_open(&run, prometheus);
 	if (!script.wanted)
 		status = join(argc, argv);
 	else
 		status = open_control() ? ur_between_script_run(&run, &script, argc, argv) : UR_EXIT_FAIL;
 	ur_between_control_close();
 	ur_between_live_close();
-	if (!status && !ur_between_metrics_end())
-		status = UR_EXIT_FAIL;
 	if (!status && json)
 		ur_between_report_json(&run, stdout);
 	else if (!status)
@@ -265,12 +261,10 @@ static const struct ur_option options[] = {
 	 .help = "run with priority over ordinary processes (SCHED_FIFO), so that delays are exact and frames do not wait for a CPU; needs "
 		 "CAP_SYS_NICE"},
 	{"live", .set = &live, .help = "show totals, rules and flows each second; on a terminal as a screen, which `q` ends"},
-	{"prometheus", "FILE", UR_COMPLETE_FILE, .value = &prometheus,
-	 .help = "write metrics to this file, every five seconds and at the end; doc/between.md (package uroce-doc) describes them"},
 	{"name", "NAME", .value = &name, .help = "the name for --tell (default: IF1 or HOST1; with --script none)"},
 	{"tell", "NAME", .value = &tell,
 	 .help = "change a running cable, which has this name: `add RULE`, `delete NUMBER`, `clear`, `partition for=3s`, `rate 10Gbit "
-		 "queue=200KB` or `rate none`, `release`, `end`; or ask for its `status`, with --json as an object, or its `metrics`"},
+		 "queue=200KB` or `rate none`, `release`, `end`; or ask for its `status`, with --json as an object"},
 	{"script", "FILE", UR_COMPLETE_FILE, .take = take_script,
 	 .help = "run two programs, each on a host of its own, and a cable with the rules of this file between them"},
 	{"allow-unused", .set = &script.allow_unused, .help = "with --script: a rule that was never applied is not a failure"},

@@ -15,13 +15,13 @@
 
 /* --- a run of the command --- */
 
-#define UR_BETWEEN_GUESTS 4
+#define UR_BETWEEN_GUESTS 3
 #define UR_BETWEEN_GUEST_FDS 12
 
 /* What the loop serves beside the two ends. */
 struct ur_between_guest {
 	ur_time (*turn)(ur_time now);                 /* each time the loop turns: when it has to turn again at the latest */
-	unsigned (*fds)(struct pollfd *to);           /* what it waits for, at most UR_BETWEEN_GUEST_FDS; may be NULL, then so is `ready` */
+	unsigned (*fds)(struct pollfd *to);           /* what it waits for, at most UR_BETWEEN_GUEST_FDS */
 	unsigned (*ready)(const struct pollfd *from); /* what came of these; returns how many they were */
 };
 
@@ -64,9 +64,8 @@ struct ur_between_run {
 	/* what becomes of it */
 	struct ur_between_end end[2];
 	struct ur_between *cable;
-	bool stop;   /* a guest wants it to end */
-	bool asked;  /* it is --tell that wants it */
-	bool failed; /* after a message */
+	bool stop;  /* a guest wants it to end */
+	bool asked; /* it is --tell that wants it */
 	ur_time began, ended;
 	struct ur_between_program program[2];
 	unsigned nprograms;
@@ -99,9 +98,9 @@ int ur_between_stopped(void);
 
 void ur_between_report(const struct ur_between_run *r);
 void ur_between_report_line(const struct ur_between_run *r, FILE *to); /* what matters most */
-/* The report is as of now, or of the end when the ends have been closed. */
+/* The report is as of now. The ends are open. */
 void ur_between_report_now(struct ur_between_run *r);
-/* The name of a bit of enum ur_between_did in JSON and metrics. */
+/* The name of a bit of enum ur_between_did in JSON. */
 const char *ur_between_did_key(unsigned bit);
 /* What was done to a frame, as a phrase: "dropped by rule 1". Empty when nothing was. */
 void ur_between_did_text(const struct ur_between_fate *fate, char *to, size_t room);
@@ -120,13 +119,6 @@ double ur_between_speed(uint64_t bytes, uint64_t n);
 /* --- between_json.c --- */
 
 void ur_between_report_json(const struct ur_between_run *r, FILE *to);
-
-/* --- between_metrics.c --- */
-
-void ur_between_metrics(struct ur_between_run *r, FILE *to);
-/* A guest of the loop that writes them into a file; at its end once more: false after a message. */
-void ur_between_metrics_open(struct ur_between_run *r, const char *file);
-bool ur_between_metrics_end(void);
 
 /* --- between_live.c: a guest that shows what passes --- */
 

@@ -147,11 +147,6 @@ static void json(const struct order *o)
 	ur_between_report_json(o->run, o->answer);
 }
 
-static void metrics(const struct order *o)
-{
-	ur_between_metrics(o->run, o->answer);
-}
-
 static void end(const struct order *o)
 {
 	o->run->stop = o->run->asked = true;
@@ -167,7 +162,7 @@ static const struct {
 } words[] = {
 	{"add", MORE, add},   {"delete", MORE, delete},     {"clear", ALONE, clear},   {"partition", MORE, partition},
 	{"rate", MORE, rate}, {"release", EITHER, release}, {"status", ALONE, status}, {"json", ALONE, json},
-	{"end", ALONE, end},  {"metrics", ALONE, metrics},
+	{"end", ALONE, end},
 };
 
 /* It is shown to people, and becomes the text of a rule. */
@@ -192,6 +187,6 @@ void ur_between_obey(struct ur_between_run *r, const char *line, FILE *answer)
 		return;
 	}
 	fputs("error: the request is not understood: give one of add RULE, delete NUMBER, clear, partition for=TIME, rate RATE, release "
-	      "[NUMBER], status, metrics, end\n",
+	      "[NUMBER], status, end\n",
 	      answer);
 }

@@ -126,8 +126,6 @@ static void print_proxied(const struct ur_between_run *r)
 
 void ur_between_report_now(struct ur_between_run *r)
 {
-	if (!r->end[0].kind)
-		return;
 	r->ended = ur_clock_now();
 	ur_between_statistics(&r->end[0]);
 	ur_between_statistics(&r->end[1]);

@@ -232,15 +232,6 @@ test_proxy_interface_goes() {
 	[ $? -eq 1 ] && grep -q 'interface g1 has been removed' "$TMP/between.err" || { cat "$TMP/between" "$TMP/between.err"; fail "the end"; }
 }
 
-# The last metrics are written when the ports have been closed.
-test_proxy_metrics() {
-	local -x MALLOC_PERTURB_=165
-	far_hosts && proxy 10.81.1.1 10.81.2.1 --json --prometheus "$TMP/metrics" || return 1
-	forge "$PT1" 10.81.1.1 10.81.1.9 16 || { fail "forging"; return; }
-	leave || return 1
-	[ "$(grep -c '^uroce_between_kernel_lost_frames_total{.*} 0$' "$TMP/metrics")" -eq 2 ] || { cat "$TMP/metrics"; fail "the metrics"; }
-}
-
 # quiet NAMESPACE INTERFACE: nothing has come there for 300 ms. False after 20 s.
 quiet() {
 	local before=-1 now same=0

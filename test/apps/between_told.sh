@@ -84,7 +84,7 @@ test_between_told_refusals() {
 		0|^ok: rate none|rate none
 		1|there is no rule '0'|release 0
 		1|needs what ends it|add hold
-		2|only with the request 'status'|--json metrics
+		2|only with the request 'status'|--json clear
 		1|a rule has at most 255 characters|add drop $(printf 'psn=1 %.0s' $(seq 60))
 		2|a request has at most 511 characters|add drop $(printf 'psn=1 %.0s' $(seq 90))
 		1|give one of|$(printf '\033')[2J
