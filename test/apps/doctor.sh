@@ -136,6 +136,7 @@ a_firewall() {
 	in_ns "$NS2" nft "$nft" || return 1
 	doctor "$NS2" 10.77.0.1
 	diagnosed 1 firewall-drops ping-ok cm-silent -- loss-ok gids-ok || return 1
+	grep -q "'udp dport 4000-5000 drop' in chain input of nftables' table inet filter drops" "$TMP/out" || { cat "$TMP/out"; fail "the rule is not shown"; return; }
 	UROCE_PORT=packet doctor "$NS2" 10.77.0.1 # which has the packets before nftables sees them
 	diagnosed 0 firewall-bypassed cm-ok || return 1
 	doctor "$NS2" fd77::1

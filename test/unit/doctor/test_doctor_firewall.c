@@ -9,123 +9,116 @@
 
 void ur_suite_doctor_firewall(void);
 
-#define HEAD                                                                                                                               \
-	"{\"nftables\":[{\"metainfo\":{\"version\":\"1.0.6\",\"json_schema_version\":1}},{\"table\":{\"family\":\"inet\",\"name\":\"t\","  \
-	"\"handle\":1}},"
-#define TAIL "]}"
-#define CHAIN(name, more) "{\"chain\":{\"family\":\"inet\",\"table\":\"t\",\"name\":\"" name "\",\"handle\":1" more "}}"
-#define INPUT(policy) CHAIN("in", ",\"type\":\"filter\",\"hook\":\"input\",\"prio\":0,\"policy\":\"" policy "\"")
-#define OUTPUT(policy) CHAIN("out", ",\"type\":\"filter\",\"hook\":\"output\",\"prio\":0,\"policy\":\"" policy "\"")
-#define RULE(chain, expr) ",{\"rule\":{\"family\":\"inet\",\"table\":\"t\",\"chain\":\"" chain "\",\"handle\":7,\"expr\":[" expr "]}}"
-#define MATCH(op, left, right) "{\"match\":{\"op\":\"" op "\",\"left\":" left ",\"right\":" right "}},"
-#define UDP "{\"payload\":{\"protocol\":\"udp\",\"field\":\"dport\"}}"
-#define TCP "{\"payload\":{\"protocol\":\"tcp\",\"field\":\"dport\"}}"
-#define TH "{\"payload\":{\"protocol\":\"th\",\"field\":\"dport\"}}"
-#define SADDR "{\"payload\":{\"protocol\":\"ip\",\"field\":\"saddr\"}}"
-#define SADDR6 "{\"payload\":{\"protocol\":\"ip6\",\"field\":\"saddr\"}}"
-#define META(key) "{\"meta\":{\"key\":\"" key "\"}}"
-#define STATE "{\"ct\":{\"key\":\"state\"}}"
-#define DROP "{\"drop\":null}"
-#define ACCEPT "{\"accept\":null}"
-#define ON_4791(verdict) MATCH("==", UDP, "4791") verdict
-#define IN(expr) HEAD INPUT("accept") RULE("in", expr) TAIL
-#define SUB(expr, rest) HEAD INPUT("accept") "," CHAIN("sub", "") RULE("sub", expr) rest TAIL
-#define SET(elements)                                                                                                                      \
-	",{\"set\":{\"family\":\"inet\",\"name\":\"s\",\"table\":\"t\",\"type\":\"ipv4_addr\",\"handle\":3,\"elem\":[" elements "]}}"
-#define IN_SET(elements) HEAD INPUT("accept") SET(elements) RULE("in", MATCH("==", SADDR, "\"@s\"") DROP) TAIL
+#define TABLE(family, chains) "table " family " t {\n" chains "}\n"
+#define SUB(name, rules) "\tchain " name " {\n" rules "\t}\n\n"
+#define BASE(name, hook, policy, rules) SUB(name, "\t\ttype filter hook " hook " priority filter; policy " policy ";\n" rules)
+#define RULE(text) "\t\t" text "\n"
+#define IN(text) TABLE("inet", BASE("in", "input", "accept", RULE(text)))
+#define BUT(text) TABLE("inet", BASE("in", "input", "drop", RULE(text))) /* all but that is dropped */
 
 #define PASSES UR_FIREWALL_PASSES
 #define MAY UR_FIREWALL_MAY_DROP
 #define DROPS UR_FIREWALL_DROPS
-#define UNKNOWN UR_FIREWALL_UNKNOWN
 
-/* The packet: on eth0, IPv4, the peer 192.0.2.7. */
+/* The packet: on eth0, IPv4. */
 static const struct {
-	const char *what, *json;
+	const char *what, *rules;
 	enum ur_firewall_verdict verdict;
 } rows[] = {
-	{"no rules", HEAD INPUT("accept") TAIL, PASSES},
-	{"policy", HEAD INPUT("drop") TAIL, DROPS},
-	{"policy of output", HEAD OUTPUT("drop") TAIL, DROPS},
-	{"forward is not ours", HEAD CHAIN("f", ",\"type\":\"filter\",\"hook\":\"forward\",\"prio\":0,\"policy\":\"drop\"") TAIL, PASSES},
-	{"a chain without hook", HEAD CHAIN("sub", "") RULE("sub", DROP) TAIL, PASSES},
-	{"port", IN(ON_4791(DROP)), DROPS},
-	{"port of th", IN(MATCH("==", TH, "4791") DROP), DROPS},
-	{"reject", IN(ON_4791("{\"reject\":{\"type\":\"icmpx\",\"expr\":\"port-unreachable\"}}")), DROPS},
-	{"counter in between", IN(MATCH("==", UDP, "4791") "{\"counter\":{\"packets\":0,\"bytes\":0}}," DROP), DROPS},
-	{"another port", IN(MATCH("==", UDP, "53") DROP), PASSES},
-	{"all but a port", IN(MATCH("!=", UDP, "53") DROP), DROPS},
-	{"range", IN(MATCH("==", UDP, "{\"range\":[1000,5000]}") DROP), DROPS},
-	{"range beside", IN(MATCH("==", UDP, "{\"range\":[4792,5000]}") DROP), PASSES},
-	{"above", IN(MATCH(">=", UDP, "1024") DROP), DROPS},
-	{"above beside", IN(MATCH(">", UDP, "4791") DROP), PASSES},
-	{"set in place", IN(MATCH("==", UDP, "{\"set\":[22,{\"range\":[4000,5000]}]}") DROP), DROPS},
-	{"set without it", IN(MATCH("==", UDP, "{\"set\":[22,53]}") DROP), PASSES},
-	{"tcp is not it, whatever its port", IN(MATCH("!=", TCP, "22") DROP), PASSES},
-	{"protocol", IN(MATCH("==", META("l4proto"), "\"udp\"") DROP), DROPS},
-	{"protocol by number", IN(MATCH("==", META("l4proto"), "17") DROP), DROPS},
-	{"protocols", IN(MATCH("==", META("l4proto"), "{\"set\":[\"tcp\",\"icmp\"]}") DROP), PASSES},
-	{"interface", IN(MATCH("==", META("iifname"), "\"eth0\"") DROP), DROPS},
-	{"interfaces by pattern", IN(MATCH("==", META("iifname"), "\"eth*\"") DROP), DROPS},
-	{"another interface", IN(MATCH("==", META("iifname"), "\"eth1\"") DROP), PASSES},
-	{"IPv6 alone", IN(MATCH("==", META("nfproto"), "\"ipv6\"") DROP), PASSES},
-	{"an address of IPv6", IN(MATCH("!=", SADDR6, "\"fd00::1\"") DROP), PASSES},
-	{"the peer", IN(MATCH("==", SADDR, "\"192.0.2.7\"") DROP), DROPS},
-	{"the peer's network", IN(MATCH("==", SADDR, "{\"prefix\":{\"addr\":\"192.0.2.0\",\"len\":24}}") DROP), DROPS},
-	{"another network", IN(MATCH("==", SADDR, "{\"prefix\":{\"addr\":\"192.0.3.0\",\"len\":24}}") DROP), PASSES},
-	{"addresses about it", IN(MATCH("==", SADDR, "{\"range\":[\"192.0.2.1\",\"192.0.2.9\"]}") DROP), DROPS},
-	{"addresses beside it", IN(MATCH("==", SADDR, "{\"range\":[\"192.0.2.8\",\"192.0.2.9\"]}") DROP), PASSES},
-	{"a set that holds it", IN_SET("{\"prefix\":{\"addr\":\"10.0.0.0\",\"len\":8}},{\"elem\":{\"val\":\"192.0.2.7\",\"timeout\":60}}"),
-	 DROPS},
-	{"a set that does not", IN_SET("{\"prefix\":{\"addr\":\"10.0.0.0\",\"len\":8}}"), PASSES},
-	{"a mark", IN(MATCH("==", META("mark"), "18") DROP), MAY},
-	{"a limit", IN("{\"limit\":{\"rate\":10,\"burst\":5,\"per\":\"second\"}}," DROP), MAY},
-	{"what we do not know", IN("{\"xt\":{\"type\":\"match\",\"name\":\"u32\"}}," DROP), MAY},
-	{"accept, then drop", HEAD INPUT("accept") RULE("in", ON_4791(ACCEPT)) RULE("in", ON_4791(DROP)) TAIL, PASSES},
-	{"accept, then policy", HEAD INPUT("drop") RULE("in", ON_4791(ACCEPT)) TAIL, PASSES},
-	{"drop, then accept", HEAD INPUT("accept") RULE("in", ON_4791(DROP)) RULE("in", ON_4791(ACCEPT)) TAIL, DROPS},
-	{"perhaps accepted, then policy", HEAD INPUT("drop") RULE("in", MATCH("==", META("mark"), "18") ACCEPT) TAIL, MAY},
-	{"accepted in one chain, dropped in another", HEAD INPUT("accept") RULE("in", ON_4791(ACCEPT)) "," OUTPUT("drop") TAIL, DROPS},
-	{"answers may have a known flow", HEAD INPUT("drop") RULE("in", MATCH("in", STATE, "[\"established\",\"related\"]") ACCEPT) TAIL,
-	 MAY},
-	{"new flows", IN(MATCH("in", STATE, "\"new\"") DROP), MAY},
-	{"related ones", HEAD INPUT("drop") RULE("in", MATCH("in", STATE, "\"related\"") ACCEPT) TAIL, DROPS},
-	{"invalid ones", IN(MATCH("in", STATE, "\"invalid\"") DROP), PASSES},
-	{"queue", IN(ON_4791("{\"queue\":{\"num\":0}}")), MAY},
-	{"jump", SUB(DROP, RULE("in", ON_4791("{\"jump\":{\"target\":\"sub\"}}"))), DROPS},
-	{"jump that is not taken", SUB(DROP, RULE("in", MATCH("==", UDP, "53") "{\"jump\":{\"target\":\"sub\"}}")), PASSES},
-	{"perhaps a jump", SUB(DROP, RULE("in", MATCH("==", META("mark"), "1") "{\"jump\":{\"target\":\"sub\"}}")), MAY},
-	{"return before it", SUB("{\"return\":null}", RULE("sub", DROP) RULE("in", "{\"jump\":{\"target\":\"sub\"}}")), PASSES},
-	{"back from a jump", SUB("{\"return\":null}", RULE("in", "{\"jump\":{\"target\":\"sub\"}}") RULE("in", DROP)), DROPS},
-	{"accept in a jump", SUB(ACCEPT, RULE("in", "{\"jump\":{\"target\":\"sub\"}}") RULE("in", DROP)), PASSES},
-	{"no way back from goto", SUB("{\"return\":null}", RULE("in", "{\"goto\":{\"target\":\"sub\"}}") RULE("in", DROP)), PASSES},
-	{"a chain that jumps to itself",
-	 SUB("{\"jump\":{\"target\":\"sub\"}}", RULE("in", "{\"jump\":{\"target\":\"sub\"}}") RULE("in", DROP)), DROPS},
-	{"a chain that is not there", IN("{\"jump\":{\"target\":\"gone\"}}"), PASSES},
-	{"verdict map", IN("{\"vmap\":{\"key\":" UDP ",\"data\":{\"set\":[[53,{\"accept\":null}],[4791,{\"drop\":null}]]}}}"), DROPS},
-	{"verdict map without it", IN("{\"vmap\":{\"key\":" UDP ",\"data\":{\"set\":[[53,{\"drop\":null}]]}}}"), PASSES},
-	{"verdict map of states", IN("{\"vmap\":{\"key\":" STATE ",\"data\":{\"set\":[[\"invalid\",{\"drop\":null}]]}}}"), PASSES},
-	{"verdict map by name",
-	 HEAD INPUT("accept") ",{\"map\":{\"family\":\"inet\",\"name\":\"m\",\"table\":\"t\",\"map\":\"verdict\",\"elem\":"
-			      "[[22,{\"accept\":null}],[4791,{\"drop\":null}]]}}" RULE("in", "{\"vmap\":{\"key\":" UDP ",\"data\":\"@m\"}}")
-				      TAIL,
-	 DROPS},
-	{"no JSON", "Error: syntax", UNKNOWN},
-	{"another JSON", "{\"nftables\":7}", UNKNOWN},
-	{"nothing", "", UNKNOWN},
-	{"things of wrong types", "{\"nftables\":[7,null,{\"chain\":[]},{\"rule\":7},{\"rule\":{\"expr\":{}}}" TAIL, PASSES},
-	{"a rule of wrong types", IN("7,{\"match\":7},{\"vmap\":[]},{\"match\":{\"op\":7,\"left\":[],\"right\":null}},{\"jump\":7}"),
+	{"nothing", "", PASSES},
+	{"no rules", TABLE("inet", BASE("in", "input", "accept", "")), PASSES},
+	{"policy", TABLE("inet", BASE("in", "input", "drop", "")), DROPS},
+	{"policy of output", TABLE("inet", BASE("out", "output", "drop", "")), DROPS},
+	{"forward is not ours", TABLE("inet", BASE("f", "forward", "drop", "")), PASSES},
+	{"nor is IPv6", TABLE("ip6", BASE("in", "input", "drop", "")), PASSES},
+	{"nor is a bridge", TABLE("bridge", BASE("in", "input", "drop", "")), PASSES},
+	{"a chain without hook", TABLE("inet", SUB("sub", RULE("drop"))), PASSES},
+	{"a comment before the policy",
+	 TABLE("inet", SUB("in", RULE("comment \"mine\"") RULE("type filter hook input priority 0; policy drop;"))), DROPS},
+	{"a set is no chain", "table inet t {\n\tset s {\n\t\ttype inet_service\n\t\telements = { 4791 }\n\t}\n}\n", PASSES},
+	{"another device", TABLE("netdev", BASE("in", "ingress device \"eth1\"", "accept", RULE("drop"))), PASSES},
+	{"this device", TABLE("netdev", BASE("in", "ingress device \"eth0\"", "accept", RULE("drop"))), MAY},
+	{"port", IN("udp dport 4791 drop"), DROPS},
+	{"port of th", IN("th dport 4791 drop"), DROPS},
+	{"reject", IN("udp dport 4791 reject with icmpx port-unreachable"), DROPS},
+	{"counter in between", IN("udp dport 4791 counter packets 0 bytes 0 drop"), DROPS},
+	{"log in between", IN("udp dport 4791 log prefix \"accept \" drop comment \"return\""), DROPS},
+	{"another port", IN("udp dport 53 drop"), PASSES},
+	{"all but a port", IN("udp dport != 53 drop"), DROPS},
+	{"range", IN("udp dport 1000-5000 drop"), DROPS},
+	{"range beside", IN("udp dport 4792-5000 drop"), PASSES},
+	{"above", IN("udp dport >= 1024 drop"), MAY},
+	{"source port", IN("udp sport 4791 drop"), MAY},
+	{"set in place", IN("udp dport { 22, 4000-5000 } drop"), DROPS},
+	{"set without it", IN("udp dport { 22, 53 } drop"), PASSES},
+	{"set that has a name", IN("udp dport @s drop"), MAY},
+	{"several values in one", IN("meta l4proto . th dport { tcp . 22, udp . 4791 } drop"), MAY},
+	{"tcp is not it, whatever its port", IN("tcp dport != 22 drop"), PASSES},
+	{"whatever it asks besides", IN("ip saddr 192.0.2.0/24 tcp dport 22 drop"), PASSES},
+	{"protocol", IN("meta l4proto udp drop"), DROPS},
+	{"protocols", IN("meta l4proto { tcp, icmp } drop"), PASSES},
+	{"as iptables-nft says it", IN("meta l4proto udp udp dport 4791 counter packets 7 bytes 420 drop"), DROPS},
+	{"interface", IN("iifname \"eth0\" drop"), DROPS},
+	{"interfaces by pattern", IN("iifname \"eth*\" drop"), DROPS},
+	{"another interface", IN("iifname { \"eth1\", \"lo\" } drop"), PASSES},
+	{"the other way", IN("oifname \"eth0\" drop"), PASSES},
+	{"addresses", IN("ip saddr 192.0.2.7 drop"), MAY},
+	{"a mark", IN("meta mark 0x00000012 drop"), MAY},
+	{"a limit", IN("limit rate 10/second burst 5 packets drop"), MAY},
+	{"what we do not know", IN("xt match \"u32\" drop"), MAY},
+	{"accept, then drop", IN("udp dport 4791 accept\n\t\tudp dport 4791 drop"), PASSES},
+	{"accept, then policy", BUT("udp dport 4791 accept"), PASSES},
+	{"drop, then accept", IN("udp dport 4791 drop\n\t\tudp dport 4791 accept"), DROPS},
+	{"something else is accepted", BUT("iifname \"lo\" accept\n\t\ttcp dport 22 accept\n\t\tct state related accept"), DROPS},
+	{"perhaps accepted, then policy", BUT("meta mark 0x00000012 accept"), MAY},
+	{"accepted in one chain, dropped in another",
+	 TABLE("inet", BASE("in", "input", "accept", RULE("udp dport 4791 accept")) BASE("out", "output", "drop", "")), DROPS},
+	{"answers may have a known flow", BUT("ct state established,related accept"), MAY},
+	{"new flows", IN("ct state new drop"), MAY},
+	{"invalid ones", IN("ct state invalid drop"), PASSES},
+	{"queue", IN("udp dport 4791 queue to 0"), MAY},
+	{"jump", TABLE("inet", SUB("sub", RULE("drop")) BASE("in", "input", "accept", RULE("udp dport 4791 jump sub"))), DROPS},
+	{"jump that is not taken", TABLE("inet", SUB("sub", RULE("drop")) BASE("in", "input", "accept", RULE("udp dport 53 jump sub"))),
 	 PASSES},
+	{"perhaps a jump", TABLE("inet", SUB("sub", RULE("drop")) BASE("in", "input", "accept", RULE("meta mark 1 jump sub"))), MAY},
+	{"into a chain of another name", TABLE("inet", SUB("sub2", RULE("drop")) BASE("in", "input", "accept", RULE("jump sub"))), PASSES},
+	{"of another table", TABLE("ip", SUB("sub", RULE("drop"))) TABLE("inet", BASE("in", "input", "accept", RULE("jump sub"))), PASSES},
+	{"return before it", TABLE("inet", SUB("sub", RULE("return") RULE("drop")) BASE("in", "input", "accept", RULE("jump sub"))), MAY},
+	{"perhaps a return before it",
+	 TABLE("inet", SUB("sub", RULE("fib daddr type local return") RULE("drop")) BASE("in", "input", "accept", RULE("jump sub"))), MAY},
+	{"accept in a jump", TABLE("inet", SUB("sub", RULE("accept")) BASE("in", "input", "drop", RULE("jump sub"))), PASSES},
+	{"a chain that jumps to itself", TABLE("inet", BASE("in", "input", "accept", RULE("jump in") RULE("accept"))), PASSES},
+	{"verdict map", IN("udp dport vmap { 53 : accept, 4791 : drop }"), DROPS},
+	{"verdict map without it", IN("udp dport vmap { 53 : drop }"), PASSES},
+	{"verdict map of states", BUT("ct state vmap { established : accept, related : accept, invalid : drop }"), MAY},
+	{"verdict map that accepts", IN("ct state vmap { established : accept, related : accept, invalid : drop }"), PASSES},
+	{"verdict map that jumps",
+	 TABLE("inet",
+	       SUB("sub", RULE("drop")) BASE("in", "input", "accept", RULE("iifname vmap { \"lo\" : accept, \"eth0\" : jump sub }"))),
+	 DROPS},
+	{"verdict map by name", IN("udp dport vmap @m"), MAY},
+	{"no rules at all", "Error: syntax", PASSES},
+	{"a table that does not end", "table inet t {\n\tchain in {\n\t\ttype filter hook input priority 0; policy drop;", DROPS},
+	{"a set that does not", IN("udp dport { 4791 drop"), PASSES},
 };
 
-static const struct ur_firewall_packet packet = {.dev = "eth0", .v4 = true, .peer = "192.0.2.7"};
+static const struct ur_firewall_packet packet = {.dev = "eth0", .v4 = true};
+
+static void judge(const char *rules, const struct ur_firewall_packet *p, struct ur_firewall *f)
+{
+	char *text = strdup(rules);
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+	ur_firewall_judge(text, p, f);
+	free(text);
+}
 
 static void firewall__rows(void)
 {
 	for (unsigned i = 0; i < ur_array_size(rows); i++) {
 		struct ur_firewall f;
 
-		ur_firewall_judge(rows[i].json, strlen(rows[i].json), &packet, &f);
+		judge(rows[i].rules, &packet, &f);
 		if (f.verdict != rows[i].verdict)
 			printf("# %s: %d instead of %d\n", rows[i].what, f.verdict, rows[i].verdict);
 		CU_ASSERT_EQUAL(f.verdict, rows[i].verdict);
@@ -133,56 +126,54 @@ static void firewall__rows(void)
 	}
 }
 
-static void firewall__says_where(void)
+static void firewall__shows_it(void)
 {
-	const char *json = IN(ON_4791(DROP));
 	struct ur_firewall f;
 
-	ur_firewall_judge(json, strlen(json), &packet, &f);
-	CU_ASSERT_STRING_EQUAL(f.where, "the rule with handle 7 in chain in of nftables' table inet t");
+	judge(IN("udp dport 4000-5000 counter packets 0 bytes 0 drop"), &packet, &f);
+	CU_ASSERT_STRING_EQUAL(f.where, "'udp dport 4000-5000 counter packets 0 bytes 0 drop' in chain in of nftables' table inet t");
 	CU_ASSERT_STRING_EQUAL(f.remedy, "nft insert rule inet t in udp dport 4791 accept");
 	CU_ASSERT_EQUAL(f.rules, 1);
+	judge(TABLE("ip",
+		    BASE("in", "input", "drop", RULE("ct state established,related accept") RULE("jump sub")) SUB("sub", RULE("drop"))),
+	      &packet, &f);
+	CU_ASSERT_STRING_EQUAL(f.where, "'drop' in chain sub of nftables' table ip t (after 'ct state established,related accept')");
+	CU_ASSERT_STRING_EQUAL(f.remedy, "nft insert rule ip t in udp dport 4791 accept");
+	CU_ASSERT_EQUAL(f.rules, 3);
 }
 
-/* Without a peer, rules about addresses are open questions; an interface without IPv6 has no packets of it. */
-static void firewall__of_whom(void)
+/* A table is for one family of addresses, or for both. */
+static void firewall__of_which_family(void)
 {
-	const char *about_peer = IN(MATCH("==", SADDR, "\"192.0.2.7\"") DROP),
-		   *about_v6 = IN(MATCH("==", META("nfproto"), "\"ipv6\"") DROP);
-	struct ur_firewall_packet p = {.dev = "eth0", .v4 = true};
+	const struct ur_firewall_packet p = {.dev = "eth0", .v6 = true};
 	struct ur_firewall f;
 
-	ur_firewall_judge(about_peer, strlen(about_peer), &p, &f);
-	CU_ASSERT_EQUAL(f.verdict, MAY);
-	p.v6 = true;
-	ur_firewall_judge(about_v6, strlen(about_v6), &p, &f);
+	judge(TABLE("ip6", BASE("in", "input", "drop", "")) TABLE("ip", BASE("in", "input", "drop", "")), &p, &f);
 	CU_ASSERT_EQUAL(f.verdict, DROPS);
+	CU_ASSERT_PTR_NOT_NULL(strstr(f.where, "ip6 t"));
+	judge(TABLE("ip", BASE("in", "input", "drop", "")), &p, &f);
+	CU_ASSERT_EQUAL(f.verdict, PASSES);
 }
 
-/* Chains that jump to the next one twice each: without a bound 2^15 walks of the last one are the least. */
+/* Chains that jump to the next one a hundred times each: without a bound 100^15 walks of the last one. */
 static void firewall__bounded(void)
 {
-	size_t room = 1 << 21, n = 0;
-	char *json = malloc(room);
+	size_t room = 1 << 20, n = 0;
+	char *text = malloc(room);
 	struct ur_firewall f;
 
-	CU_ASSERT_PTR_NOT_NULL_FATAL(json);
-	n += (size_t)snprintf(json + n, room - n, "%s", HEAD INPUT("accept") RULE("in", "{\"jump\":{\"target\":\"c0\"}}"));
+	CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+	n += (size_t)snprintf(text + n, room - n, "table inet t {\n%s", BASE("in", "input", "accept", RULE("jump c0")));
 	for (unsigned i = 0; i < 15; i++) {
-		n += (size_t)snprintf(json + n, room - n,
-				      ","
-				      "{\"chain\":{\"family\":\"inet\",\"table\":\"t\",\"name\":\"c%u\"}}",
-				      i);
+		n += (size_t)snprintf(text + n, room - n, "\tchain c%u {\n", i);
 		for (unsigned k = 0; k < 100; k++)
-			n += (size_t)snprintf(json + n, room - n,
-					      ",{\"rule\":{\"family\":\"inet\",\"table\":\"t\",\"chain\":\"c%u\",\"expr\":[{\"jump\":"
-					      "{\"target\":\"c%u\"}}]}}",
-					      i, i + 1);
+			n += (size_t)snprintf(text + n, room - n, "\t\tjump c%u\n", i + 1);
+		n += (size_t)snprintf(text + n, room - n, "\t}\n");
 	}
-	n += (size_t)snprintf(json + n, room - n, TAIL);
-	ur_firewall_judge(json, n, &packet, &f);
-	CU_ASSERT_EQUAL(f.verdict, UNKNOWN);
-	free(json);
+	snprintf(text + n, room - n, "}\n");
+	ur_firewall_judge(text, &packet, &f);
+	CU_ASSERT_EQUAL(f.verdict, UR_FIREWALL_UNKNOWN);
+	free(text);
 }
 
 void ur_suite_doctor_firewall(void)
@@ -190,7 +181,7 @@ void ur_suite_doctor_firewall(void)
 	CU_pSuite s = CU_add_suite("doctor_firewall", NULL, NULL);
 
 	CU_add_test(s, "firewall: rules", firewall__rows);
-	CU_add_test(s, "firewall: says which rule", firewall__says_where);
-	CU_add_test(s, "firewall: over which protocol, from whom", firewall__of_whom);
+	CU_add_test(s, "firewall: shows which rule", firewall__shows_it);
+	CU_add_test(s, "firewall: of which family", firewall__of_which_family);
 	CU_add_test(s, "firewall: chains that jump without end", firewall__bounded);
 }
