@@ -12,10 +12,11 @@
 #include "pcap_ng.h"
 
 #define SNAPLEN 262144
-#define LINK_ETHERNET 1
 
 struct ur_between_capture {
 	struct ur_outfile file;
+	struct ur_ng_out out;
+	bool lacks; /* a frame, for lack of memory */
 };
 
 /* The capture has standard output for itself; what would be printed there goes to standard error from now on. */
@@ -47,27 +48,37 @@ struct ur_between_capture *ur_between_capture_open(const char *name, const char 
 		free(c);
 		return NULL;
 	}
-	ur_ng_put_section(c->file.f);
-	ur_ng_put_interface(c->file.f, LINK_ETHERNET, SNAPLEN, first);
-	ur_ng_put_interface(c->file.f, LINK_ETHERNET, SNAPLEN, second);
+	c->out.to = c->file.f;
+	ur_ng_out_section(&c->out);
+	ur_ng_out_interface(&c->out, UR_NG_ETHERNET, SNAPLEN, first);
+	ur_ng_out_interface(&c->out, UR_NG_ETHERNET, SNAPLEN, second);
 	return c;
 }
 
 void ur_between_capture_frame(struct ur_between_capture *c, ur_time when, unsigned end, const uint8_t *frame, uint32_t len,
 			      const char *comment)
 {
-	const struct ur_an_frame f = {.when = when, .data = frame, .have = len, .len = len};
+	const struct ur_ng_frame f = {.when = when, .data = frame, .have = len, .len = len, .interface = end};
+	const uint16_t n = (uint16_t)strlen(comment);
+	struct ur_ng_block b;
 
-	ur_ng_put_frame(c->file.f, end, &f, comment);
+	if (!ur_ng_out_begin(&c->out, &b, &f, ur_ng_option_bytes(n))) {
+		c->lacks = true;
+		return;
+	}
+	if (n)
+		ur_ng_put_option(&b, UR_NG_COMMENT, comment, n);
+	ur_ng_out_end(&c->out, &b);
 }
 
 bool ur_between_capture_close(struct ur_between_capture *c)
 {
-	bool ok = fflush(c->file.f) == 0 && !ferror(c->file.f);
+	bool ok = fflush(c->file.f) == 0 && !ferror(c->file.f) && !c->lacks;
 
 	if (!ok)
-		ur_cmd_fail(0, "cannot write %s: %s", c->file.name, strerror(errno));
+		ur_cmd_fail(0, "cannot write %s: %s", c->file.name, c->lacks ? "out of memory" : strerror(errno));
 	ok = ur_outfile_close(&c->file, ok) && ok;
+	free(c->out.room);
 	free(c);
 	return ok;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * uroce pcap: what its subcommands share. pcap_inflate.c and pcap_unpack.c make streams of files, pcap_reader.c and pcap_source.c frames of
- * streams, pcap_read.c findings of frames, pcap_write.c files of frames, pcap_comments.c files with findings in them, pcap_ng.c blocks of
- * pcapng; each other file is one subcommand.
+ * streams, pcap_read.c findings of frames, pcap_write.c files of frames, pcap_comments.c files with findings in them, pcap_ng.c
+ * writes blocks of pcapng; each other file is one subcommand.
  */
 #ifndef UR_PCAP_H
 #define UR_PCAP_H
@@ -11,6 +11,7 @@
 
 #include "analyze/gather.h"
 #include "command.h"
+#include "pcap_reader.h"
 
 #define UR_PCAP_TEXT 512 /* bytes of a sentence */
 
@@ -83,7 +84,7 @@ void ur_pcap_put_comments(FILE *in, FILE *out, const struct ur_pcap_file *f, str
 
 struct ur_pcap_source {
 	const char *name;
-	struct ur_pcap_reader *reader;
+	struct ur_pcap_reader reader;
 	struct ur_gatherer *gatherer;
 	char *room; /* of the stream */
 	const char *fault;

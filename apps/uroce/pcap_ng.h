@@ -1,16 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes pcapng (draft-ietf-opsawg-pcapng): one section in the byte order of this machine, with times in nanoseconds. */
+/* Blocks of pcapng (pcapng/writer.h) into a stream. */
 #ifndef UR_PCAP_NG_H
 #define UR_PCAP_NG_H
 
 #include <stdio.h>
 
-#include "analyze/analyze.h"
+#include "pcapng/writer.h"
 
-void ur_ng_put_section(FILE *out);
-/* They are counted from 0. `link` is the type as tcpdump.org numbers them; `snap` 0: frames may have any length. */
-void ur_ng_put_interface(FILE *out, uint16_t link, uint32_t snap, const char *name);
-/* Its bytes, lengths and time; a `comment` of no characters is none. */
-void ur_ng_put_frame(FILE *out, uint32_t interface, const struct ur_an_frame *f, const char *comment);
+struct ur_ng_out {
+	FILE *to;
+	uint8_t *room; /* for a block, `size` bytes; freed by who uses it */
+	size_t size;
+};
+
+/* Room for a block of `n` bytes. NULL: out of memory. */
+uint8_t *ur_ng_out_room(struct ur_ng_out *o, size_t n);
+void ur_ng_out_section(const struct ur_ng_out *o);
+/* As ur_ng_put_interface. */
+void ur_ng_out_interface(const struct ur_ng_out *o, uint16_t link, uint32_t snap, const char *name);
+/* Begins the block of a frame, which has its bytes then, with room for so many bytes of options. False: out of memory. */
+bool ur_ng_out_begin(struct ur_ng_out *o, struct ur_ng_block *b, const struct ur_ng_frame *f, size_t options);
+void ur_ng_out_end(const struct ur_ng_out *o, struct ur_ng_block *b);
 
 #endif

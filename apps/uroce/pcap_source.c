@@ -7,7 +7,6 @@
 
 #include "cmd.h"
 #include "pcap.h"
-#include "pcap_reader.h"
 #include "wire/frame.h"
 
 static volatile sig_atomic_t interrupted;
@@ -39,15 +38,13 @@ static bool cannot(const char *name, const char *why)
 
 static bool open_stream(struct ur_pcap_source *s, FILE *in)
 {
-	const char *why;
+	const char *why = "out of memory";
+	struct ur_ng_frame none;
 
 	s->gatherer = ur_gatherer_create();
-	s->reader = s->gatherer ? ur_pcap_reader_open(in, &why) : NULL;
-	if (s->reader)
+	if (ur_pcap_reader_open(&s->reader, in) && s->gatherer && ur_pcap_reader_piece(&s->reader, &none, &why) == UR_NG_OTHER)
 		return true;
-	cannot(s->name, s->fault ? s->fault : s->gatherer ? why : "out of memory");
-	if (in != stdin)
-		fclose(in);
+	cannot(s->name, s->fault ? s->fault : why);
 	ur_pcap_source_close(s);
 	return false;
 }
@@ -71,7 +68,7 @@ bool ur_pcap_source_next(struct ur_pcap_source *s)
 {
 	const char *why = NULL;
 
-	if (s->why || interrupted || !ur_pcap_reader_next(s->reader, &s->frame, &why)) {
+	if (s->why || interrupted || !ur_pcap_reader_next(&s->reader, &s->frame, &why)) {
 		s->why = s->why || interrupted ? s->why : s->fault ? s->fault : why;
 		return false;
 	}
@@ -110,7 +107,7 @@ bool ur_pcap_source_has_roce(const struct ur_pcap_source *s)
 			n += (unsigned)snprintf(list + n, sizeof(list) - n, "%s%u frame%s of %s", n ? ", " : "", s->strange[i],
 						ur_plural(s->strange[i]), ur_an_strange[i].name);
 	if (what == UR_AN_UNREAD_LINK)
-		snprintf(list + strlen(list), sizeof(list) - strlen(list), " (%u)", ur_pcap_reader_link(s->reader));
+		snprintf(list + strlen(list), sizeof(list) - strlen(list), " (%u)", s->reader.link);
 	if (!s->frame.number)
 		ur_cmd_fail(0, "%s is empty: it holds no frame", s->name);
 	else if (what)
@@ -122,11 +119,11 @@ bool ur_pcap_source_has_roce(const struct ur_pcap_source *s)
 
 void ur_pcap_source_close(struct ur_pcap_source *s)
 {
-	if (s->reader)
-		ur_pcap_reader_close(s->reader);
+	if (s->reader.in && s->reader.in != stdin)
+		fclose(s->reader.in);
+	ur_pcap_reader_close(&s->reader);
 	ur_gatherer_destroy(s->gatherer);
 	free(s->room);
-	s->reader = NULL;
 	s->gatherer = NULL;
 	s->room = NULL;
 }

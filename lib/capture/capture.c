@@ -13,28 +13,13 @@
 #include "capture/output.h"
 #include "host/clock.h"
 #include "host/spool.h"
+#include "pcapng/writer.h"
 #include "wire/frame.h"
 
 #define RING (64u << 20)        /* bytes; at 1 GB/s a writer may wait 60 ms for a CPU that others spin on. Touched only as far as it lags */
 #define WRITE_BYTES (64 * 1024) /* of one write, whole blocks; whether the file still takes some is seen after each */
-#define PREAMBLE_MAX 512
-#define NAME_MAX_BYTES 255
 #define COMMENT_MAX 128
 #define WAITED_MAX UR_NS_PER_S /* a frame that seems to have waited longer came before the clock was set */
-
-enum { BLOCK_SHB = 0x0a0d0d0a, BLOCK_IDB = 1, BLOCK_ISB = 5, BLOCK_EPB = 6 };
-enum {
-	OPT_END = 0,
-	OPT_COMMENT = 1,
-	OPT_SHB_USERAPPL = 4,
-	OPT_IF_NAME = 2,
-	OPT_IF_TSRESOL = 9,
-	OPT_EPB_FLAGS = 2,
-	OPT_EPB_DROPCOUNT = 4,
-	OPT_ISB_IFDROP = 5
-};
-
-#define EPB_BYTES (28 + 8 + 4 + 4) /* of a frame's block, without the frame: fields, flags, end of the options, length */
 
 struct ur_capture {
 	int fd;
@@ -50,88 +35,6 @@ struct ur_capture {
 	uint64_t unwritten;          /* frames that met it */
 };
 
-/* --- blocks --- */
-
-struct block {
-	uint8_t *at;
-	uint8_t *end;
-};
-
-static void put_bytes(struct block *b, const void *data, size_t n)
-{
-	memcpy(b->end, data, n);
-	b->end += n;
-}
-
-static void put32(struct block *b, uint32_t v)
-{
-	put_bytes(b, &v, 4);
-}
-
-static void put_pad(struct block *b)
-{
-	static const uint8_t zero[4];
-
-	put_bytes(b, zero, -(size_t)(b->end - b->at) & 3);
-}
-
-static void put_option(struct block *b, uint16_t code, const void *value, uint16_t n)
-{
-	put32(b, (uint32_t)n << 16 | code);
-	put_bytes(b, value, n);
-	put_pad(b);
-}
-
-static struct block block_begin(void *at, uint32_t type)
-{
-	struct block b = {at, at};
-
-	put32(&b, type);
-	put32(&b, 0);
-	return b;
-}
-
-/* Returns its length. */
-static size_t block_end(struct block *b)
-{
-	uint32_t total = (uint32_t)(b->end - b->at + 4);
-
-	put32(b, total);
-	memcpy(b->at + 4, &total, 4);
-	return total;
-}
-
-static void put_stamp(struct block *b, uint64_t t)
-{
-	put32(b, 0); /* the interface */
-	put32(b, (uint32_t)(t >> 32));
-	put32(b, (uint32_t)t);
-}
-
-static size_t put_preamble(uint8_t *buf, const char *ifname)
-{
-	static const uint16_t version[2] = {1, 0};
-	static const uint16_t link[2] = {1 /* Ethernet */, 0};
-	static const uint8_t tsresol = 9; /* 10^-9 s */
-	struct block b = block_begin(buf, BLOCK_SHB);
-	size_t n;
-
-	put32(&b, 0x1a2b3c4d);
-	put_bytes(&b, version, 4);
-	put32(&b, UINT32_MAX); /* section length unknown */
-	put32(&b, UINT32_MAX);
-	put_option(&b, OPT_SHB_USERAPPL, "uroce", 5);
-	put32(&b, OPT_END);
-	n = block_end(&b);
-	b = block_begin(buf + n, BLOCK_IDB);
-	put_bytes(&b, link, 4);
-	put32(&b, 0); /* no snap length */
-	put_option(&b, OPT_IF_NAME, ifname, (uint16_t)ur_min_u32((uint32_t)strlen(ifname), NAME_MAX_BYTES));
-	put_option(&b, OPT_IF_TSRESOL, &tsresol, 1);
-	put32(&b, OPT_END);
-	return n + block_end(&b);
-}
-
 /* --- writing --- */
 
 /* Returns how many bytes have been written: all, or `err` is set. */
@@ -144,14 +47,6 @@ static size_t write_all(struct ur_capture *c, const uint8_t *bytes, size_t n)
 	return done;
 }
 
-static size_t block_length(const uint8_t *block)
-{
-	uint32_t len;
-
-	memcpy(&len, block + 4, 4);
-	return len;
-}
-
 /* A file that ended within a block cannot go on. */
 static size_t write_blocks(void *ctx, const void *records, size_t n)
 {
@@ -160,12 +55,12 @@ static size_t write_blocks(void *ctx, const void *records, size_t n)
 	size_t at = 0, written = 0;
 
 	while (at < n && at < WRITE_BYTES)
-		at += block_length(blocks + at);
+		at += ur_ng_get32(blocks + at + 4, false);
 	n = at;
 	if (!atomic_load_explicit(&c->err, memory_order_relaxed))
 		written = write_all(c, blocks, n);
 	for (at = 0; written < n && at < n;) {
-		at += block_length(blocks + at);
+		at += ur_ng_get32(blocks + at + 4, false);
 		c->unwritten += at > written;
 	}
 	return n;
@@ -198,12 +93,6 @@ static unsigned gap_comment(const struct ur_capture *c, char *text)
 	return (unsigned)snprintf(text, COMMENT_MAX, "%" PRIu64 " %s missing: the capture could not be written as fast", c->gap, missing);
 }
 
-static void put_gap(struct block *b, const struct ur_capture *c, const char *text, unsigned len)
-{
-	put_option(b, OPT_EPB_DROPCOUNT, &c->gap, sizeof(c->gap));
-	put_option(b, OPT_COMMENT, text, (uint16_t)len);
-}
-
 /*
  * The kernel stamps by the wall clock, which may be set at any moment: only how long ago that was is taken from it, so all times of a file
  * are of one clock.
@@ -227,42 +116,44 @@ void ur_capture_frame(struct ur_capture *c, const struct ur_pkt *p, ur_time now,
 	unsigned bare = p->flags & UR_PKT_BARE ? ur_frame_put_headers(p, headers) : 0;
 	uint32_t len = bare + ur_pkt_frame_len(p), flags = dir;
 	char comment[COMMENT_MAX];
-	unsigned comment_len = ur_unlikely(c->gap) ? gap_comment(c, comment) : 0;
+	const uint16_t comment_len = (uint16_t)(ur_unlikely(c->gap) ? gap_comment(c, comment) : 0);
 	const uint64_t when = c->epoch + stamp_of(c, p, now, dir);
-	size_t n = EPB_BYTES + ((len + 3u) & ~(size_t)3) + (comment_len ? 12 + 4 + ((comment_len + 3u) & ~(size_t)3) : 0);
+	size_t n = UR_NG_FRAME_BYTES + ur_ng_padded(len) + ur_ng_option_bytes(sizeof(flags)) +
+		   (comment_len ? ur_ng_option_bytes(sizeof(c->gap)) + ur_ng_option_bytes(comment_len) : 0);
 	void *room = ur_unlikely(atomic_load_explicit(&c->err, memory_order_relaxed)) ? NULL : ur_spool_room(c->spool, n);
-	struct block b;
+	struct ur_ng_block b;
 
 	if (ur_unlikely(!room)) {
 		lose(c);
 		return;
 	}
 	c->last = when > c->last ? when : c->last;
-	b = block_begin(room, BLOCK_EPB);
-	put_stamp(&b, when);
-	put32(&b, len);
-	put32(&b, len);
-	put_bytes(&b, headers, bare);
+	b = ur_ng_begin_frame(room, &(struct ur_ng_frame){.when = when, .have = len, .len = len});
+	ur_ng_put(&b, headers, bare);
 	b.end = ur_pkt_gather(p, 0, b.end);
-	put_pad(&b);
-	put_option(&b, OPT_EPB_FLAGS, &flags, 4);
-	if (comment_len)
-		put_gap(&b, c, comment, comment_len);
-	put32(&b, OPT_END);
+	ur_ng_pad(&b);
+	ur_ng_put_option(&b, UR_NG_PACKET_FLAGS, &flags, sizeof(flags));
+	if (comment_len) {
+		ur_ng_put_option(&b, UR_NG_PACKET_DROPCOUNT, &c->gap, sizeof(c->gap));
+		ur_ng_put_option(&b, UR_NG_COMMENT, comment, comment_len);
+	}
 	c->gap = 0;
-	ur_spool_put(c->spool, block_end(&b));
+	ur_spool_put(c->spool, ur_ng_end(&b));
 }
 
 /* --- opening and closing --- */
 
 static int open_file(struct ur_capture *c, const char *path, const char *ifname)
 {
-	uint8_t preamble[PREAMBLE_MAX];
+	uint8_t begin[UR_NG_SECTION_BYTES + UR_NG_INTERFACE_BYTES];
+	size_t n;
 
 	c->fd = ur_output_open(path, UR_OUTPUT_SECRET);
 	if (c->fd < 0)
 		return errno;
-	write_all(c, preamble, put_preamble(preamble, ifname));
+	n = ur_ng_put_section(begin);
+	n += ur_ng_put_interface(begin + n, UR_NG_ETHERNET, 0, ifname);
+	write_all(c, begin, n);
 	return atomic_load(&c->err);
 }
 
@@ -326,12 +217,11 @@ void ur_capture_flush(struct ur_capture *c)
 static void put_statistics(struct ur_capture *c)
 {
 	uint8_t buf[64];
-	struct block b = block_begin(buf, BLOCK_ISB);
+	struct ur_ng_block b = ur_ng_begin(buf, UR_NG_STATISTICS);
 
-	put_stamp(&b, c->last);
-	put_option(&b, OPT_ISB_IFDROP, &c->refused, sizeof(c->refused));
-	put32(&b, OPT_END);
-	write_all(c, buf, block_end(&b));
+	ur_ng_put_time(&b, 0, c->last);
+	ur_ng_put_option(&b, UR_NG_IFDROP, &c->refused, sizeof(c->refused));
+	write_all(c, buf, ur_ng_end(&b));
 }
 
 int ur_capture_close(struct ur_capture *c, uint64_t *lost)
