@@ -4,6 +4,7 @@
  * packet that the engine sent or received before it, if the recording has that packet, otherwise by its time.
  */
 #include <errno.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,118 +13,40 @@
 #include "wire/opcode.h"
 
 #define EVENTS_MAX 20000
-#define NEAR 64                      /* rows that are looked at for the packet of an event */
-#define CLOCKS_NS 2000               /* those of a trace and a capture of the same process are set one after the other */
+#define NEAR 64        /* rows that are looked at for the packet of an event */
+#define CLOCKS_NS 2000 /* those of a trace and a capture of the same process are set one after the other */
+#define SECONDS_MAX 1e10
 #define NEAR_NS (100 * UR_NS_PER_MS) /* clocks of two recorders may differ so much */
 
-struct member {
-	const char *name, *value; /* into the line, with zeros after them */
-};
-
-struct line {
-	struct member m[16];
-	unsigned n;
-};
-
-/* A string at *at, without its quotes; escapes stay as they are. NULL for none. */
-static const char *take_string(char **at)
+/* jansson's integers end at 2^63 - 1, those of a trace at 2^64 - 1: in a line with such a one all become reals. */
+static json_t *read_line(const char *text)
 {
-	char *s = *at, *end = s + 1;
+	json_t *line = json_loads(text, 0, NULL);
 
-	if (*s != '"')
-		return NULL;
-	while (*end && *end != '"')
-		end += *end == '\\' && end[1] ? 2 : 1;
-	if (!*end)
-		return NULL;
-	*end = 0;
-	*at = end + 1;
-	return s + 1;
+	return line ? line : json_loads(text, JSON_DECODE_INT_AS_REAL, NULL);
 }
 
-/* A number or a word. */
-static const char *take_word(char **at, char *behind)
+static const char *word(const json_t *line, const char *name)
 {
-	char *s = *at;
-	size_t n = strcspn(s, ",}");
-
-	*behind = s[n];
-	if (!n || !s[n])
-		return NULL;
-	s[n] = 0;
-	*at = s + n + 1;
-	return s;
+	return json_string_value(json_object_get(line, name));
 }
 
-static bool take_member(struct line *l, char **at, char *behind)
+static bool number(const json_t *line, const char *name, double most, double *v)
 {
-	struct member *m = &l->m[l->n];
+	const json_t *n = json_object_get(line, name);
 
-	m->name = take_string(at);
-	if (!m->name || **at != ':')
+	*v = json_number_value(n);
+	return json_is_number(n) && *v >= 0 && *v <= most;
+}
+
+/* As a real has it in this century: 0.1 us more or less. */
+static bool time_of(const json_t *line, ur_time *when)
+{
+	double s;
+
+	if (!number(line, "time", SECONDS_MAX, &s))
 		return false;
-	++*at;
-	if (**at != '"') {
-		m->value = take_word(at, behind);
-	} else if ((m->value = take_string(at))) {
-		*behind = **at;
-		++*at;
-	}
-	l->n++;
-	return m->value;
-}
-
-static bool split(char *text, struct line *l)
-{
-	char behind = ',';
-
-	l->n = 0;
-	if (*text++ != '{')
-		return false;
-	while (behind == ',' && l->n < ur_array_size(l->m))
-		if (!take_member(l, &text, &behind))
-			return false;
-	return behind == '}';
-}
-
-static const char *value(const struct line *l, const char *name)
-{
-	for (unsigned i = 0; i < l->n; i++)
-		if (strcmp(l->m[i].name, name) == 0)
-			return l->m[i].value;
-	return NULL;
-}
-
-static bool number(const struct line *l, const char *name, uint64_t *v)
-{
-	const char *s = value(l, name);
-	char *end;
-
-	if (!s || *s < '0' || *s > '9')
-		return false;
-	errno = 0;
-	*v = strtoull(s, &end, 10);
-	return !*end && !errno;
-}
-
-/* Seconds with up to nine digits after the point. */
-static bool time_of(const struct line *l, ur_time *when)
-{
-	const char *s = value(l, "time");
-	char *end;
-	uint64_t sec, ns = 0;
-
-	if (!s || *s < '0' || *s > '9')
-		return false;
-	errno = 0;
-	sec = strtoull(s, &end, 10);
-	if (errno || sec > UINT64_MAX / UR_NS_PER_S - 1)
-		return false;
-	if (*end == '.')
-		end++;
-	for (uint64_t unit = UR_NS_PER_S / 10; unit && *end >= '0' && *end <= '9'; unit /= 10)
-		ns += (uint64_t)(*end++ - '0') * unit;
-	*when = sec * UR_NS_PER_S + ns;
+	*when = (ur_time)s * UR_NS_PER_S + (ur_time)((s - (double)(ur_time)s) * (double)UR_NS_PER_S);
 	return true;
 }
 
@@ -149,19 +72,19 @@ static ur_time apart(ur_time a, ur_time b)
 }
 
 /* The row of a packet that the trace tells of, from 1; 0: none. */
-static uint32_t row_of(const struct ur_lad *l, const struct line *line, ur_time when)
+static uint32_t row_of(const struct ur_lad *l, const json_t *line, ur_time when)
 {
-	const char *opcode = value(line, "opcode");
+	const char *opcode = word(line, "opcode");
 	uint32_t around = rows_until(l, when), best = 0;
-	uint64_t psn;
+	double psn;
 
-	if (!opcode || !number(line, "psn", &psn))
+	if (!opcode || !number(line, "psn", UR_PSN_MASK, &psn))
 		return 0;
 	for (uint32_t i = around > NEAR ? around - NEAR : 0; i < l->nrows && i < around + NEAR; i++) {
 		const struct ur_ladder_row *r = &l->rows[i];
 		const char *name = ur_opcode(r->opcode)->name;
 
-		if (!r->frame || r->psn != psn || !name || strcmp(name, opcode) || apart(r->when, when) > NEAR_NS)
+		if (!r->frame || r->psn != (uint32_t)psn || !name || strcmp(name, opcode) || apart(r->when, when) > NEAR_NS)
 			continue;
 		if (!best || apart(r->when, when) < apart(l->rows[best - 1].when, when))
 			best = i + 1;
@@ -169,15 +92,30 @@ static uint32_t row_of(const struct ur_lad *l, const struct line *line, ur_time 
 	return best;
 }
 
-static void put_text(struct ur_lad_event *e, const struct line *l)
+static int put_value(char *to, size_t room, const json_t *v)
 {
-	size_t n = (size_t)snprintf(e->text, sizeof(e->text), "%s", value(l, "event"));
+	switch (json_typeof(v)) {
+	case JSON_STRING: return snprintf(to, room, "%s", json_string_value(v));
+	case JSON_INTEGER: return snprintf(to, room, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
+	case JSON_REAL: return snprintf(to, room, "%.17g", json_real_value(v));
+	default: return snprintf(to, room, "%s", json_is_true(v) ? "true" : json_is_false(v) ? "false" : "?");
+	}
+}
 
-	for (unsigned i = 0; i < l->n && n < sizeof(e->text); i++) {
-		const char *name = l->m[i].name;
+static void put_text(struct ur_lad_event *e, json_t *line)
+{
+	size_t n = (size_t)snprintf(e->text, sizeof(e->text), "%s", word(line, "event"));
+	const char *name;
+	json_t *v;
 
-		if (strcmp(name, "time") && strcmp(name, "event") && strcmp(name, "qpn") && strcmp(name, "dqpn"))
-			n += (size_t)snprintf(e->text + n, sizeof(e->text) - n, " %s %s", name, l->m[i].value);
+	json_object_foreach(line, name, v)
+	{
+		if (!strcmp(name, "time") || !strcmp(name, "event") || !strcmp(name, "qpn") || !strcmp(name, "dqpn"))
+			continue;
+		if (n < sizeof(e->text))
+			n += (size_t)snprintf(e->text + n, sizeof(e->text) - n, " %s ", name);
+		if (n < sizeof(e->text))
+			n += (size_t)put_value(e->text + n, sizeof(e->text) - n, v);
 	}
 	/* It may be shown on a terminal. */
 	for (char *c = e->text; *c; c++)
@@ -198,7 +136,7 @@ struct ur_lad_event *ur_lad_new_event(struct ur_lad *l)
 	return &l->events[l->nevents++];
 }
 
-static bool add_event(struct ur_lad *l, const struct line *line, ur_time when, uint32_t after, bool second)
+static bool add_event(struct ur_lad *l, json_t *line, ur_time when, uint32_t after, bool second)
 {
 	struct ur_lad_event *e;
 
@@ -213,7 +151,7 @@ static bool add_event(struct ur_lad *l, const struct line *line, ur_time when, u
 }
 
 /* Which of the two hosts has that QP: packets to it bear its number. False for none. */
-static bool whose(const struct ur_lad *l, uint64_t qpn, bool *second)
+static bool whose(const struct ur_lad *l, uint32_t qpn, bool *second)
 {
 	*second = l->c.half[0].dqpn == qpn;
 	return qpn && (*second || l->c.half[1].dqpn == qpn);
@@ -232,33 +170,40 @@ static bool is_shown(const char *event)
 	return strcmp(event, "tx") && strcmp(event, "rx") && strcmp(event, "timer_armed");
 }
 
+/* False: out of memory. `*last`: the row of the newest packet in the trace. */
+static bool take_line(struct ur_lad *l, json_t *line, uint32_t *last)
+{
+	const char *event = word(line, "event");
+	ur_time when;
+	bool second;
+	double qpn;
+
+	if (!event || !time_of(line, &when) || !number(line, "qpn", UR_PSN_MASK, &qpn) || !whose(l, (uint32_t)qpn, &second))
+		return true;
+	l->traced[second] = true;
+	if (strcmp(event, "tx") == 0 || strcmp(event, "rx") == 0)
+		*last = row_of(l, line, when);
+	else if (is_shown(event) && l->nrows && when + UR_NS_PER_S > l->rows[0].when && when < l->rows[l->nrows - 1].when + UR_NS_PER_S)
+		return add_event(l, line, when, place_of(l, *last, when), second);
+	return true;
+}
+
 bool ur_lad_read_trace(struct ur_lad *l, const char *name)
 {
 	FILE *f = fopen(name, "re");
-	uint32_t last = 0; /* the row of the newest packet in the trace */
+	uint32_t last = 0;
 	bool ok = f;
 	char text[4096]; /* longer lines fall apart, and are passed over */
-	struct line line;
 
 	if (!f) {
 		ur_cmd_fail(0, "cannot read the trace %s: %s", name, strerror(errno));
 		return false;
 	}
 	while (ok && fgets(text, sizeof(text), f)) {
-		const char *event;
-		bool second;
-		uint64_t qpn;
-		ur_time when;
+		json_t *line = read_line(text);
 
-		if (!split(text, &line) || !(event = value(&line, "event")) || !time_of(&line, &when) || !number(&line, "qpn", &qpn) ||
-		    !whose(l, qpn, &second))
-			continue;
-		l->traced[second] = true;
-		if (strcmp(event, "tx") == 0 || strcmp(event, "rx") == 0)
-			last = row_of(l, &line, when);
-		else if (is_shown(event) && l->nrows && when + UR_NS_PER_S > l->rows[0].when &&
-			 when < l->rows[l->nrows - 1].when + UR_NS_PER_S)
-			ok = add_event(l, &line, when, place_of(l, last, when), second);
+		ok = take_line(l, line, &last);
+		json_decref(line);
 	}
 	if (ok && !l->traced[0] && !l->traced[1])
 		ur_cmd_fail(0, "the trace %s contains nothing about the QPs of this connection: is it from the same run?", name);
