@@ -9,7 +9,7 @@ JOBS=${JOBS:-2}
 LOG=${LOG:-/dev/null}
 
 BUILD_PACKAGES=(gcc libc6-dev pkg-config meson ninja-build libdpdk-dev libibverbs-dev librdmacm-dev libmnl-dev libisal-dev libpcap-dev
-	zlib1g-dev libnuma-dev libjansson-dev libncurses-dev libcunit1-dev)
+	libnuma-dev libjansson-dev libncurses-dev libcunit1-dev)
 RELEASE_PACKAGES=(dpkg-dev systemtap-sdt-dev)
 RUN_PACKAGES=(iproute2 procps rdmacm-utils ibverbs-utils perftest)
 # The guest with rdma_rxe: qemu, what build_guest makes an image with, and the programs that it puts in.

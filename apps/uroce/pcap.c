@@ -36,7 +36,7 @@ const struct ur_command ur_command_pcap = {
 	.complete = UR_COMPLETE_FILE,
 	.summary = "explain a capture of RoCEv2 traffic",
 	.text = "Without a command: what happened, in sentences, connection by connection. FILE is a pcap or pcapng file, and `-` standard "
-		"input; either may be compressed by gzip, or by zstd, lz4, xz or bzip2 where that is installed. Packets are found in "
+		"input; either may be compressed by gzip, zstd, lz4, xz or bzip2 where that is installed. Packets are found in "
 		"VLANs, tunnels and mirrors of switches, and in IP fragments. A file that has the name of a command is given with a "
 		"directory: `./check`.",
 	.status = "0; " UR_PCAP_STATUS_UNREADABLE,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroce pcap: what its subcommands share. pcap_inflate.c and pcap_unpack.c make streams of files, pcap_reader.c and pcap_source.c frames of
- * streams, pcap_read.c findings of frames, pcap_write.c files of frames, pcap_comments.c files with findings in them, pcap_ng.c
- * writes blocks of pcapng; each other file is one subcommand.
+ * uroce pcap: what its subcommands share. pcap_unpack.c makes streams of files, pcap_reader.c and pcap_source.c frames of streams,
+ * pcap_read.c findings of frames, pcap_write.c files of frames, pcap_comments.c files with findings in them, pcap_ng.c writes blocks of
+ * pcapng; each other file is one subcommand.
  */
 #ifndef UR_PCAP_H
 #define UR_PCAP_H
@@ -60,16 +60,15 @@ void ur_pcap_write(struct ur_pcap_out *o, const struct ur_an_frame *f);
 bool ur_pcap_finish(struct ur_pcap_out *o);
 /* Leaves no file. */
 void ur_pcap_give_up(struct ur_pcap_out *o);
+
+/* --- pcap_unpack.c --- */
+
 #define UR_PCAP_ROOM 65536
 /*
- * A file ("-": standard input), inflated when it is compressed. `room`: UR_PCAP_ROOM bytes to buffer it with until it is closed, or NULL.
+ * A file ("-": standard input), unpacked when it is compressed. `room`: UR_PCAP_ROOM bytes to buffer it with until it is closed, or NULL.
  * NULL with errno; what is wrong with it later on stands in `fault`.
  */
 FILE *ur_pcap_stream(const char *name, char *room, const char **fault);
-
-/* pcap_unpack.c: whether a file that begins so is compressed by a tool, and what that tool makes of it; NULL with errno. */
-bool ur_pcap_is_packed(int first);
-FILE *ur_pcap_unpacked(FILE *in, int first, const char **fault);
 
 /* --- pcap_comments.c --- */
 

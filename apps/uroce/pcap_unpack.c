@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Captures that are compressed by other means than gzip are unpacked by the tool that packed them: one process feeds it from the stream,
- * of which a part may have been read already, and what it prints is the stream that is read on. A file says how much memory it takes to
- * unpack it, and may be hostile: the tool is told a limit, and the kernel another one, in case it does not keep to that.
+ * A capture as a stream. One that is compressed is unpacked by the tool that packed it: one process feeds it from the file, of which a part
+ * may have been read already, and what it prints is the stream that is read on. A file says how much memory it takes to unpack it, and may
+ * be hostile: the tool is told a limit, and the kernel another one, in case it does not keep to that.
  */
 #include "pcap.h"
 
@@ -38,6 +38,7 @@ static const struct tool {
 	{0x04, TOOL("lz4", NULL)},
 	{0xfd, TOOL("xz", "-T1", "--memlimit-decompress=128MiB")},
 	{'B', TOOL("bzip2", NULL)},
+	{0x1f, TOOL("gzip", NULL)},
 };
 
 struct unpacker {
@@ -48,12 +49,13 @@ struct unpacker {
 	const char **fault;
 };
 
-bool ur_pcap_is_packed(int first)
+/* By the first byte: no capture begins with that of a compressed file. */
+static const struct tool *tool_of(int first)
 {
 	for (unsigned i = 0; i < ur_array_size(tools); i++)
 		if (tools[i].first == first)
-			return true;
-	return false;
+			return &tools[i];
+	return NULL;
 }
 
 /* In the child. */
@@ -214,7 +216,7 @@ static bool start(struct unpacker *u)
 	return false;
 }
 
-FILE *ur_pcap_unpacked(FILE *in, int first, const char **fault)
+static FILE *unpacked(FILE *in, const struct tool *tool, const char **fault)
 {
 	const cookie_io_functions_t io = {.read = read_some, .close = close_all};
 	struct unpacker *u = calloc(1, sizeof(*u));
@@ -222,17 +224,38 @@ FILE *ur_pcap_unpacked(FILE *in, int first, const char **fault)
 
 	if (!u)
 		return NULL;
-	for (unsigned i = 0; i < ur_array_size(tools); i++)
-		if (tools[i].first == first)
-			u->tool = &tools[i];
-	u->in = in;
-	u->fault = fault;
-	if (!u->tool || !start(u)) {
+	*u = (struct unpacker){.tool = tool, .in = in, .fault = fault};
+	if (!start(u)) {
 		free(u);
 		return NULL;
 	}
 	out = fopencookie(u, "r", io);
-	if (!out)
+	if (!out) {
+		u->in = stdin; /* it stays with the caller */
 		close_all(u);
+	}
+	return out;
+}
+
+FILE *ur_pcap_stream(const char *name, char *room, const char **fault)
+{
+	static char for_stdin[UR_PCAP_ROOM]; /* which is closed by nobody */
+	FILE *in = strcmp(name, "-") == 0 ? stdin : fopen(name, "re"), *out;
+	const struct tool *tool;
+	int first;
+
+	*fault = NULL;
+	if (!in)
+		return NULL;
+	if (in == stdin || room)
+		setvbuf(in, in == stdin ? for_stdin : room, _IOFBF, UR_PCAP_ROOM);
+	first = getc(in);
+	ungetc(first, in); /* EOF stays EOF */
+	tool = tool_of(first);
+	if (!tool)
+		return in;
+	out = unpacked(in, tool, fault);
+	if (!out && in != stdin)
+		fclose(in);
 	return out;
 }

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libFuzzer target: the bytes of a file that somebody sent. It is read by uroce's own code before and beside libpcap: inflated where
- * it is compressed, analysed, and copied with comments. The first byte says whether the target compresses the rest itself, which must then
- * come out again as it was; the copy must have the same frames. Its frames are compared with those frames of them that a second recorder
- * might have seen.
+ * libFuzzer target: the bytes of a file that somebody sent. It is analysed, and copied with comments; the copy must have
+ * the same frames. Its frames are compared with those frames of them that a second recorder might have seen.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "analyze/compare.h"
 #include "../../apps/uroce/cmd.h"
@@ -18,9 +15,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define COPY_MAX (8u << 20)
-#define OUT_MAX (1u << 20) /* bytes that are looked at of what comes out: a bomb is not unpacked to its end */
-
-enum { SQUEEZE = 1, JOINED = 2 };
+#define INPUT_MAX (1u << 15)
 
 /* In place of the command's, which prints. */
 int ur_cmd_fail(int status, const char *fmt, ...)
@@ -29,19 +24,12 @@ int ur_cmd_fail(int status, const char *fmt, ...)
 	return status;
 }
 
-/* In place of those of the command, which start other programs. */
-bool ur_pcap_is_packed(int first)
+/* In place of the command's, which starts other programs. */
+FILE *ur_pcap_stream(const char *name, char *room, const char **fault)
 {
-	(void)first;
-	return false;
-}
-
-FILE *ur_pcap_unpacked(FILE *in, int first, const char **fault)
-{
-	(void)in;
-	(void)first;
-	(void)fault;
-	return NULL;
+	(void)room;
+	*fault = NULL;
+	return fopen(name, "r");
 }
 
 /* --- files, which are in memory: the kernel's took most of the time. The linker (--wrap) brings every call of fopen here --- */
@@ -102,46 +90,6 @@ FILE *__wrap_fopen64(const char *name, const char *mode)
 	c = malloc(sizeof(*c));
 	*c = (struct cursor){.of = name == input_name ? &input : &copy};
 	return fopencookie(c, "r", (cookie_io_functions_t){.read = read_content, .close = close_cursor});
-}
-
-/* gzip, of one member or of two in a row. */
-static size_t squeeze(const uint8_t *data, size_t size, bool joined, uint8_t *to, size_t room)
-{
-	const size_t end[2] = {joined ? size / 2 : size, size};
-	static z_stream z; /* stays: its tables are larger than any input */
-	size_t n = 0;
-
-	if (!z.state && deflateInit2(&z, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-		abort();
-	for (unsigned i = 0; i < 1u + joined; i++) {
-		const size_t at = i ? end[0] : 0;
-
-		deflateReset(&z);
-		z.next_in = (Bytef *)data + at;
-		z.next_out = to + n;
-		z.avail_in = (uInt)(end[i] - at);
-		z.avail_out = (uInt)(room - n);
-		if (deflate(&z, Z_FINISH) != Z_STREAM_END)
-			abort();
-		n += z.total_out;
-	}
-	return n;
-}
-
-/* What the stream gives must be `want`, when that is known. */
-static void inflate_it(const char *path, const uint8_t *want, size_t size)
-{
-	static uint8_t out[OUT_MAX];
-	const char *fault;
-	FILE *in = ur_pcap_stream(path, NULL, &fault);
-	size_t n;
-
-	if (!in)
-		return;
-	n = fread(out, 1, sizeof(out), in);
-	if (want && (fault || n != size || memcmp(out, want, n) != 0))
-		abort();
-	fclose(in);
 }
 
 struct both {
@@ -232,17 +180,9 @@ static void annotate_it(const char *path)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const uint8_t how = size ? data[0] : 0;
-	static uint8_t packed[1 << 16];
-	size_t n;
-
-	if (size < 2 || size > sizeof(packed) / 2)
+	if (!size || size > INPUT_MAX)
 		return 0;
-	data++;
-	size--;
-	n = how & SQUEEZE ? squeeze(data, size, how & JOINED, packed, sizeof(packed)) : 0;
-	input = n ? (struct content){packed, n} : (struct content){data, size};
-	inflate_it(input_name, n ? data : NULL, size);
+	input = (struct content){data, size};
 	annotate_it(input_name);
 	compare_it(input_name);
 	return 0;
