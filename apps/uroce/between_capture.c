@@ -73,11 +73,11 @@ void ur_between_capture_frame(struct ur_between_capture *c, ur_time when, unsign
 
 bool ur_between_capture_close(struct ur_between_capture *c)
 {
-	bool ok = fflush(c->file.f) == 0 && !ferror(c->file.f) && !c->lacks;
+	bool ok;
 
-	if (!ok)
-		ur_cmd_fail(0, "cannot write %s: %s", c->file.name, c->lacks ? "out of memory" : strerror(errno));
-	ok = ur_outfile_close(&c->file, ok) && ok;
+	if (c->lacks)
+		ur_cmd_fail(0, "cannot write %s: out of memory", c->file.name);
+	ok = ur_outfile_close(&c->file, !c->lacks) && !c->lacks;
 	free(c->out.room);
 	free(c);
 	return ok;

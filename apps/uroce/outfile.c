@@ -70,8 +70,8 @@ bool ur_outfile_close(struct ur_outfile *o, bool whole)
 	if (o->f == stdout)
 		return true; /* ur_outfile_end sees what became of it */
 	if (o->f) {
-		err = ferror(o->f) ? EIO : 0;
-		if (fclose(o->f))
+		err = fflush(o->f) ? errno : ferror(o->f) ? EIO : 0;
+		if (fclose(o->f) && !err)
 			err = errno;
 	}
 	if (o->part && whole && !err && rename(o->part, o->name))
@@ -81,6 +81,13 @@ bool ur_outfile_close(struct ur_outfile *o, bool whole)
 	free(o->part);
 	*o = (struct ur_outfile){.name = o->name};
 	return !whole || !err || fail(o, err);
+}
+
+bool ur_outfile_is(const char *name, const char *other)
+{
+	struct stat a, b;
+
+	return !stat(name, &a) && !stat(other, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
 void ur_outfile_begin(void)

@@ -20,6 +20,8 @@ struct ur_outfile {
 bool ur_outfile_open(struct ur_outfile *o, const char *name, bool secret);
 /* Closes it, and with `whole` gives it its name; what is not whole goes. False after a message when it could not be written to its end. */
 bool ur_outfile_close(struct ur_outfile *o, bool whole);
+/* Whether two names lead to one file that is there: to write the one would end the other. */
+bool ur_outfile_is(const char *name, const char *other);
 /* What is on standard output so far is written now: for reports without an end. False: ur_outfile_end will say why, so stop. */
 bool ur_outfile_flush(void);
 /* Whether a process has written all of standard output, to be asked at its end: `status`, or another one after a message. */

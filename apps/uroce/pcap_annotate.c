@@ -2,18 +2,10 @@
 /* uroce pcap annotate: a copy of a capture with findings as comments of packets, which Wireshark shows. */
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cmd.h"
 #include "outfile.h"
 #include "pcap.h"
-
-static bool same_file(const char *x, const char *y)
-{
-	struct stat a, b;
-
-	return stat(x, &a) == 0 && stat(y, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
-}
 
 static int annotate(const struct ur_pcap_file *f, const char *to)
 {
@@ -55,7 +47,7 @@ static int run_pcap_annotate(int argc, char **argv)
 	(void)argc;
 	if (strcmp(argv[0], "-") == 0)
 		return ur_cmd_fail(rc, "annotate reads its input twice: save it in a file first");
-	if (same_file(argv[0], argv[1]))
+	if (ur_outfile_is(argv[0], argv[1]))
 		return ur_cmd_fail(rc, "%s and %s are the same file: write the copy elsewhere", argv[0], argv[1]);
 	if (ur_pcap_open(&f, argv[0]))
 		rc = annotate(&f, argv[1]);

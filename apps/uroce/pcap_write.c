@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writes frames to a file, which appears under its name when it is complete, so an incomplete file is never mistaken for a complete one. */
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "cmd.h"
 #include "outfile.h"
@@ -15,13 +11,6 @@
 struct ur_pcap_out {
 	struct ur_outfile file;
 };
-
-static bool same_file(const char *a, const char *b)
-{
-	struct stat x, y;
-
-	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
 
 static void begin(FILE *to, enum ur_an_link link)
 {
@@ -41,7 +30,7 @@ struct ur_pcap_out *ur_pcap_create(const char *name, const char *in, enum ur_an_
 {
 	struct ur_pcap_out *o;
 
-	if (same_file(name, in)) {
+	if (ur_outfile_is(name, in)) {
 		ur_cmd_fail(0, "%s is the input file: give the result another name", name);
 		return NULL;
 	}
@@ -69,11 +58,8 @@ void ur_pcap_write(struct ur_pcap_out *o, const struct ur_an_frame *f)
 
 bool ur_pcap_finish(struct ur_pcap_out *o)
 {
-	bool ok = fflush(o->file.f) == 0 && !ferror(o->file.f);
+	bool ok = ur_outfile_close(&o->file, true) && ur_outfile_flush();
 
-	if (!ok && o->file.f != stdout)
-		ur_cmd_fail(0, "cannot write %s: %s", o->file.name, strerror(errno));
-	ok = ur_outfile_close(&o->file, ok) && ok;
 	free(o);
 	return ok;
 }
