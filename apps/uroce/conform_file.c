@@ -2,6 +2,7 @@
 /* uroce conform --file: which rules the hosts of a recording obey and break, as far as the wire shows it. */
 #include <arpa/inet.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cmd.h"
@@ -11,8 +12,7 @@
 #include "pcap.h"
 #include "wire/frame.h"
 
-#define WIDTH 110        /* of lists */
-#define MANY 4000000000u /* frames; they are counted by 32 bits */
+#define WIDTH 110 /* of lists */
 
 struct judged {
 	const struct ur_conform_file *c;
@@ -170,29 +170,19 @@ static void put_json(const struct judged *j)
 
 /* --- the whole --- */
 
+static void judge_frame(void *ctx, const struct ur_an_frame *f)
+{
+	ur_passive_frame(ctx, f);
+}
+
 /* False when it could not be read to its end, or holds no RoCEv2 packet, after a sentence. */
 static bool read_all(struct judged *j)
 {
-	const char *name = j->c->name;
-	struct ur_pcap_source s;
-	bool ok = true;
+	struct ur_pcap_end end;
+	bool ok = ur_pcap_each(j->c->name, judge_frame, j->v, &end);
 
-	if (!ur_pcap_source_open(&s, name))
-		return false;
-	while (ur_pcap_source_next(&s)) {
-		ur_passive_frame(j->v, &s.frame);
-		if (s.frame.number < MANY)
-			continue;
-		ur_cmd_fail(0, "%s has more than %u frames: those after them are not judged", name, MANY);
-		ok = false;
-		break;
-	}
-	if (s.why) {
-		ur_cmd_fail(0, "%s cannot be read after frame %u: %s", name, s.frame.number, s.why);
-		ok = false;
-	}
-	ok = ur_pcap_source_has_roce(&s) && ok;
-	ur_pcap_source_close(&s);
+	ok = ur_pcap_status(j->c->name, &end, 0) == 0 && ok;
+	free(end.unreadable);
 	return ok;
 }
 
@@ -239,7 +229,7 @@ int ur_conform_file(const struct ur_conform_file *c)
 	if (j.one && !parse_host(c->host, &j.host))
 		return ur_cmd_fail(UR_EXIT_USAGE, "'%s' is not an address: give that of one host of the recording, or none to judge all",
 				   c->host);
-	j.v = ur_passive_create(NULL, NULL, ur_pcap_salt());
+	j.v = ur_passive_create(ur_pcap_salt());
 	if (!j.v)
 		return ur_cmd_fail(UR_EXIT_FAIL, "out of memory: %s cannot be judged", c->name);
 	if (strcmp(c->name, "-") == 0)

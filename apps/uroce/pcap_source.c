@@ -9,6 +9,8 @@
 #include "pcap.h"
 #include "wire/frame.h"
 
+#define FRAMES_MAX 4000000000u /* they are numbered by 32 bits */
+
 static volatile sig_atomic_t interrupted;
 
 static void interrupt(int number)
@@ -68,6 +70,8 @@ bool ur_pcap_source_next(struct ur_pcap_source *s)
 {
 	const char *why = NULL;
 
+	if (ur_unlikely(s->frame.number == FRAMES_MAX))
+		s->why = "it has more frames than are numbered";
 	if (s->why || interrupted || !ur_pcap_reader_next(&s->reader, &s->frame, &why)) {
 		s->why = s->why || interrupted ? s->why : s->fault ? s->fault : why;
 		return false;

@@ -41,8 +41,6 @@ struct ur_passive {
 	uint64_t beyond;
 	ur_time when, looked;
 	uint32_t since; /* frames since the last search for such connections */
-	ur_finding_fn found;
-	void *found_ctx;
 	struct kind kind[UR_AN_FACT_COUNT];
 };
 
@@ -158,27 +156,17 @@ static void judge(void *ctx, const struct ur_an_fact *f)
 	}
 }
 
-static void found(void *ctx, const struct ur_finding *f)
-{
-	struct ur_passive *v = ctx;
-
-	if (v->found)
-		v->found(v->found_ctx, f);
-}
-
 /* --- the whole --- */
 
-struct ur_passive *ur_passive_create(ur_finding_fn fn, void *ctx, uint64_t salt)
+struct ur_passive *ur_passive_create(uint64_t salt)
 {
 	struct ur_passive *v = calloc(1, sizeof(*v));
 
 	if (!v)
 		return NULL;
-	v->found = fn;
-	v->found_ctx = ctx;
 	v->table.salt = salt;
 	v->nrules = ur_cf_rule_count();
-	v->a = ur_analysis_create(found, v, salt);
+	v->a = ur_analysis_create(NULL, NULL, salt);
 	if (!v->a) {
 		free(v);
 		return NULL;

@@ -24,8 +24,8 @@ struct ur_pv_count { /* of one rule, and one host */
 	uint32_t frame;
 };
 
-/* NULL: out of memory. `found` gets the findings of the analysis; it may be NULL. `salt`: as ur_analysis_create's. */
-struct ur_passive *ur_passive_create(ur_finding_fn found, void *ctx, uint64_t salt);
+/* NULL: out of memory. `salt`: as ur_analysis_create's. */
+struct ur_passive *ur_passive_create(uint64_t salt);
 void ur_passive_destroy(struct ur_passive *v);
 /* Frames are numbered from 1. */
 void ur_passive_frame(struct ur_passive *v, const struct ur_an_frame *f);

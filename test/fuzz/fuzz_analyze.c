@@ -408,7 +408,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	z.a = ur_analysis_create(found, &z, 1);
 	z.live = ur_analysis_create(NULL, NULL, 1);
-	z.v = ur_passive_create(NULL, NULL, 1);
+	z.v = ur_passive_create(1);
 	ur_plot_init(&z.plot);
 	ur_analysis_observe(z.a, observe, &z);
 	z.w = ur_rewrite_create(&how, rewritten, &z);

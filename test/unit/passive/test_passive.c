@@ -18,7 +18,7 @@ void ur_suite_passive(void);
 
 static struct ur_passive *judge(const struct ur_recording *r)
 {
-	struct ur_passive *v = ur_passive_create(NULL, NULL, 1);
+	struct ur_passive *v = ur_passive_create(1);
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(v);
 	for (unsigned i = 0; i < r->n; i++) {
