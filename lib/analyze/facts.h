@@ -142,7 +142,7 @@ struct ur_an_fact {
 	uint32_t with;       /* enum ur_an_with */
 	uint32_t frame;
 	const struct ur_gid *by;        /* valid as long as the call */
-	const struct ur_finding *wrong; /* what is wrong, as a sentence; NULL: nothing. Valid as long as the call */
+	const struct ur_finding *wrong; /* what is wrong, where that can be proved; NULL: nothing. Valid as long as the call */
 	const char *excuse;             /* why the recording does not prove that; NULL: it does */
 	uint8_t enough; /* after this number of times, without ever having been right, no excuse counts; 0: an excuse always counts */
 };

@@ -14,12 +14,11 @@ static void tell(struct ur_analysis *a, const struct ur_gid *by, enum ur_an_fact
 		a->judge(a->judge_ctx, &(struct ur_an_fact){.kind = kind, .sub = sub, .frame = frame, .by = by});
 }
 
-static void tell_wrong(struct ur_analysis *a, const struct ur_gid *by, enum ur_an_fact_kind kind, const char *excuse, struct ur_finding say)
+/* It looks wrong, and no recording proves it. */
+static void tell_doubt(struct ur_analysis *a, const struct ur_gid *by, enum ur_an_fact_kind kind, const char *excuse, uint32_t frame)
 {
-	say.rule = UR_RULE_RECORDER;
-	say.src = *by;
 	if (a->judge)
-		a->judge(a->judge_ctx, &(struct ur_an_fact){.kind = kind, .frame = say.frame, .by = by, .wrong = &say, .excuse = excuse});
+		a->judge(a->judge_ctx, &(struct ur_an_fact){.kind = kind, .frame = frame, .by = by, .excuse = excuse});
 }
 
 static void on_rep(struct ur_analysis *a, const struct an_cm *c, const struct an_pkt *p)
@@ -30,11 +29,7 @@ static void on_rep(struct ur_analysis *a, const struct an_cm *c, const struct an
 	if (rep->n < 2)
 		return;
 	if (rtu->n || rej->n)
-		tell_wrong(a, &p->src, UR_AN_F_CM_REP_LATE, "the answer may have been lost after the recorder",
-			   (struct ur_finding){.frame = p->frame,
-					       .when = p->when,
-					       .seen = {rtu->n ? rtu->frame : rej->frame},
-					       .s = {"the REP comes again, although {f0} answers it"}});
+		tell_doubt(a, &p->src, UR_AN_F_CM_REP_LATE, "the answer may have been lost after the recorder", p->frame);
 	else if (req->n > 1)
 		tell(a, &p->src, UR_AN_F_CM_REP_AGAIN, 0, p->frame);
 	else
@@ -48,11 +43,7 @@ static void on_dreq(struct ur_analysis *a, const struct an_cm *c, const struct a
 	if (message(c, back, UR_CM_DREQ)->n < 2)
 		return;
 	if (drep->n)
-		tell_wrong(a, &p->src, UR_AN_F_CM_DREQ_LATE, "the DREP may have been lost after the recorder",
-			   (struct ur_finding){.frame = p->frame,
-					       .when = p->when,
-					       .seen = {drep->newest},
-					       .s = {"the DREQ comes again, although {f0} answers it"}});
+		tell_doubt(a, &p->src, UR_AN_F_CM_DREQ_LATE, "the DREP may have been lost after the recorder", p->frame);
 	else
 		tell(a, &p->src, UR_AN_F_CM_DREQ_REPEATED, 0, p->frame);
 }
@@ -85,22 +76,28 @@ void an_tell_other_rep(struct ur_analysis *a, const struct an_cm *c, const struc
 {
 	const struct an_cm_message *req = c ? message(c, 0, UR_CM_REQ) : NULL;
 	const bool again = req && req->n > 1 && an_since(p->when, req->newest_when) < UR_NS_PER_S;
+	struct ur_finding say = {.rule = UR_RULE_RECORDER,
+				 .frame = p->frame,
+				 .when = p->when,
+				 .src = p->src,
+				 .s = {"the REQ of {f1} came again, and gets a REP with another id than that of {f0}"}};
+	struct ur_an_fact x = {.kind = UR_AN_F_CM_REP_OTHER,
+			       .frame = p->frame,
+			       .by = &p->src,
+			       .wrong = &say,
+			       .excuse = again ? NULL : "it may answer a REQ that is not recorded"};
 
-	if (!req)
+	if (!req || !a->judge)
 		return;
-	tell_wrong(a, &p->src, UR_AN_F_CM_REP_OTHER, again ? NULL : "it may answer a REQ that is not recorded",
-		   (struct ur_finding){.frame = p->frame,
-				       .when = p->when,
-				       .seen = {message(c, 1, UR_CM_REP)->frame, req->newest},
-				       .s = {"the REQ of {f1} came again, and gets a REP with another id than that of {f0}"}});
+	say.seen[0] = message(c, 1, UR_CM_REP)->frame;
+	say.seen[1] = req->newest;
+	a->judge(a->judge_ctx, &x);
 }
 
 void an_tell_no_drep(struct ur_analysis *a, const struct an_cm *c, unsigned from)
 {
-	const struct an_cm_message *m = message(c, from, UR_CM_DREQ);
-
-	tell_wrong(a, from ? &c->src : &c->dst, UR_AN_F_CM_NO_DREP, "the DREQ or the DREP may have been lost",
-		   (struct ur_finding){.frame = m->newest, .when = m->newest_when, .s = {"no DREP came to this DREQ"}});
+	tell_doubt(a, from ? &c->src : &c->dst, UR_AN_F_CM_NO_DREP, "the DREQ or the DREP may have been lost",
+		   message(c, from, UR_CM_DREQ)->newest);
 }
 
 void an_tell_cm_end(struct ur_analysis *a, const struct an_cm *c)
