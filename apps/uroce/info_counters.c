@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroce info --counters: the counters and their meaning, one column for each process of the device, as it publishes them (watch/status.h).
- * Without a device, for each process of this host.
+ * uroce info --counters: the counters and their meaning, one column for each process of the device, as it publishes them
+ * (observe/status.h). Without a device, for each process of this host.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Each process keeps what it publishes (watch/status.h) open as memory with a certain name, which the kernel shows in /proc/PID/fd to
+ * Each process keeps what it publishes (observe/status.h) open as memory with a certain name, which the kernel shows in /proc/PID/fd to
  * those who may look there. Another user's process can put anything in its place, to make root's command wait or read for ever: so it is
  * opened without side effects, and only a regular file of tmpfs is read, once.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What this process publishes for observers (watch/status.h): the counters of the device, and the state of each QP. It is in sealed memory
- * that is open under /proc/PID/fd, so it needs no call and no file, and disappears with the process.
+ * What this process publishes for observers (observe/status.h): the counters of the device, and the state of each QP. It is in sealed
+ * memory that is open under /proc/PID/fd, so it needs no call and no file, and disappears with the process.
  *
  * The progress thread updates it now and then, never while it processes a packet, and a few QPs at a time. All functions except open and
  * close are called under the NIC's lock.
