@@ -244,9 +244,9 @@ uint32_t board_bad(void)
 #define STALE_RIGHT 64 /* END of transport/packet/bulk.c */
 
 /*
- * Payload in the middle of a message is written before its ICRC is known (transport/rx_run.h). When it was corrupted, anything may be there
- * until the right packet comes: for ever, if the WRITE was given up. Of one that was executed, a READ that was answered meanwhile may have
- * brought it, even one posted before the WRITE, without a fence between them. Never in the first packet nor in the last.
+ * Payload in the middle of a message is written before its ICRC is known (transport/packet/rx_walk.h). When it was corrupted, anything may
+ * be there until the right packet comes: for ever, if the WRITE was given up. Of one that was executed, a READ that was answered meanwhile
+ * may have brought it, even one posted before the WRITE, without a fence between them. Never in the first packet nor in the last.
  */
 static bool may_be_damaged(const struct board *bd, const struct version *u, uint32_t at, const struct view *w)
 {
