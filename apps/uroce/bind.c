@@ -7,9 +7,9 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "apps/uroce/cli/child.h"
+#include "apps/uroce/cli/cmd.h"
 #include "base/base.h"
-#include "child.h"
-#include "cmd.h"
 #include "drivers/pci/bind.h"
 #include "uroce/uroce.h"
 

@@ -2,9 +2,9 @@
 /* The command itself: options before a subcommand. */
 #include <string.h>
 
-#include "cmd.h"
+#include "apps/uroce/cli/cmd.h"
+#include "apps/uroce/cli/outfile.h"
 #include "commands.h"
-#include "outfile.h"
 
 /* commands.h is made from the list in meson.build. */
 #define DECLARE(name) extern const struct ur_command ur_command_##name;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Turns what processes publish into rates between two samples, sorted rows, columns of text, and metrics for Prometheus. The caller finds
- * the processes (apps/uroce/watch_find.c).
+ * the processes (apps/uroce/cli/watch_find.c).
  */
 #ifndef UR_WATCH_H
 #define UR_WATCH_H

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "analyze/compare.h"
-#include "../../apps/uroce/cmd.h"
-#include "../../apps/uroce/pcap.h"
+#include "../../apps/uroce/cli/cmd.h"
+#include "../../apps/uroce/pcap/pcap.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
