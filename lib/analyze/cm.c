@@ -427,17 +427,6 @@ void an_cm_packet(struct ur_analysis *a, const struct an_pkt *p)
 
 /* --- what the messages say, beside what was sent --- */
 
-void an_cm_first(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
-{
-	const struct an_cm_message *m = &f->cm->msg[!f->second][(f->second ? UR_CM_REQ : UR_CM_REP) - UR_CM_REQ];
-
-	an_report_wrong(
-		a, f, false,
-		(struct ur_finding){
-			.rule = UR_RULE_CM_PSN, .frame = p->frame, .seen = {m->frame}, .when = p->when, .v = {p->bth.psn, f->start}},
-		(struct ur_an_fact){.kind = UR_AN_F_OFF_PSN, .opcode = p->bth.opcode});
-}
-
 static void check_answer(struct ur_analysis *a, const struct an_cm *c, unsigned from, enum ur_cm_attr attr, bool answered)
 {
 	const struct an_cm_message *m = &c->msg[from][attr - UR_CM_REQ];

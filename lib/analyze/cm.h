@@ -7,8 +7,6 @@
 
 void an_cm_packet(struct ur_analysis *a, const struct an_pkt *p);
 void an_cm_finish(struct ur_analysis *a);
-/* A flow begins with another PSN than its CM said. */
-void an_cm_first(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p);
 /* The flow goes. */
 void an_cm_leave(struct an_flow *f);
 /* Exchanges that are older, and that no flow belongs to, go. */

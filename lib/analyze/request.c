@@ -4,7 +4,6 @@
 
 #include "analyze/answer.h"
 #include "analyze/chain.h"
-#include "analyze/cm.h"
 #include "analyze/cm_facts.h"
 #include "analyze/credits.h"
 #include "analyze/events.h"
@@ -21,6 +20,18 @@
 
 #define FAR 65536 /* PSNs; what jumps further is not the next packet of the same stream */
 
+/* A flow begins with another PSN than the messages of the CM say. */
+static void report_first_psn(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
+{
+	const struct an_cm_message *m = &f->cm->msg[!f->second][(f->second ? UR_CM_REQ : UR_CM_REP) - UR_CM_REQ];
+
+	an_report_wrong(
+		a, f, false,
+		(struct ur_finding){
+			.rule = UR_RULE_CM_PSN, .frame = p->frame, .seen = {m->frame}, .when = p->when, .v = {p->bth.psn, f->start}},
+		(struct ur_an_fact){.kind = UR_AN_F_OFF_PSN, .opcode = p->bth.opcode});
+}
+
 static void begin(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 {
 	struct an_stream *s = &f->s;
@@ -29,7 +40,7 @@ static void begin(struct ur_analysis *a, struct an_flow *f, const struct an_pkt 
 		return;
 	an_stream_begin(f, p->bth.psn);
 	if (f->start_known) {
-		an_cm_first(a, f, p);
+		report_first_psn(a, f, p);
 		s->mid = true;
 		s->off_known = false;
 	} else if (!(p->op->flags & UR_OPF_FIRST)) {
