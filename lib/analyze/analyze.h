@@ -15,6 +15,7 @@
 #include "wire/hdr.h"
 #include "wire/opcode.h"
 
+#define UR_EFFECT_NS UR_NS_PER_MS /* for so long what happens may have slowed a flow down (effect.h) */
 #define UR_AN_FLOWS 32768
 
 enum ur_an_link {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "analyze/forget.h"
 
-#include "analyze/chain.h"
-#include "analyze/cm.h"
-#include "analyze/cm_facts.h"
-#include "analyze/finish.h"
-#include "analyze/flow.h"
+#include "analyze/cm/cm.h"
+#include "analyze/flow/finish.h"
+#include "analyze/flow/flow.h"
+#include "analyze/request/chain.h"
+#include "analyze/state/cm_facts.h"
 
 static bool is_over(const struct an_flow *f, ur_time idle, ur_time closed)
 {

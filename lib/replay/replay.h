@@ -29,8 +29,8 @@
 #ifndef UR_REPLAY_H
 #define UR_REPLAY_H
 
-#include "analyze/hash.h"
-#include "analyze/rewrite.h"
+#include "analyze/change/rewrite.h"
+#include "analyze/frame/hash.h"
 #include "base/psn.h"
 #include "base/table.h"
 #include "transport/state/tp_priv.h"

@@ -10,16 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/change/mutate.h"
+#include "analyze/change/rewrite.h"
 #include "analyze/forget.h"
-#include "analyze/gather.h"
-#include "analyze/mutate.h"
-#include "analyze/plot.h"
-#include "analyze/rewrite.h"
-#include "analyze/slow.h"
-#include "analyze/state.h"
+#include "analyze/frame/gather.h"
+#include "analyze/state/state.h"
+#include "analyze/view/ladder.h"
+#include "analyze/view/plot.h"
+#include "analyze/view/slow.h"
 #include "passive/passive.h"
 #include "replay/replay.h"
-#include "analyze/ladder.h"
 #include "wire/cm_msg.h"
 #include "wire/icrc.h"
 #include "wire/ip.h"

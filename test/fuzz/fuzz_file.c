@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/compare.h"
 #include "../../apps/uroce/cli/cmd.h"
 #include "../../apps/uroce/pcap/pcap.h"
+#include "analyze/compare/compare.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/compare.h"
+#include "analyze/compare/compare.h"
 #include "apps/uroce/cli/cmd.h"
 #include "apps/uroce/cli/json.h"
 #include "apps/uroce/pcap/pcap.h"

@@ -3,7 +3,7 @@
 #ifndef UR_PCAP_EFFECTS_H
 #define UR_PCAP_EFFECTS_H
 
-#include "analyze/effect.h"
+#include "analyze/view/effect.h"
 #include "apps/uroce/cli/json.h"
 #include "apps/uroce/pcap/pcap.h"
 

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "analyze/gather.h"
+#include "analyze/frame/gather.h"
 #include "apps/uroce/cli/command.h"
 #include "apps/uroce/pcap/file/reader.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/slow.h"
+#include "analyze/view/slow.h"
 #include "apps/uroce/cli/cmd.h"
 #include "apps/uroce/pcap/effects.h"
 #include "wire/frame.h"

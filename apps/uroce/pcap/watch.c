@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "analyze/forget.h"
-#include "analyze/gather.h"
+#include "analyze/frame/gather.h"
 #include "apps/uroce/cli/cmd.h"
 #include "apps/uroce/cli/outfile.h"
 #include "apps/uroce/pcap/pcap.h"

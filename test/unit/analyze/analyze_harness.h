@@ -3,7 +3,7 @@
 #ifndef ANALYZE_HARNESS_H
 #define ANALYZE_HARNESS_H
 
-#include "analyze/mutate.h"
+#include "analyze/change/mutate.h"
 #include "base/rng.h"
 
 struct findings {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analyze/state.h"
+#include "analyze/state/state.h"
 #include "analyze_harness.h"
 #include "base/psn.h"
 #include "base/rng.h"

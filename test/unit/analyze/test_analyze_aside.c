@@ -2,7 +2,7 @@
 /* Frames without RoCEv2 that belong to the story of two hosts, cut at every byte; and rates around a moment. */
 #include <CUnit/CUnit.h>
 
-#include "analyze/ladder.h"
+#include "analyze/view/ladder.h"
 #include "wire/frame.h"
 
 void ur_suite_analyze_aside(void);

@@ -3,7 +3,7 @@
 #include <CUnit/CUnit.h>
 #include <stdlib.h>
 
-#include "analyze/cmp_priv.h"
+#include "analyze/compare/cmp_priv.h"
 #include "analyze_harness.h"
 #include "base/rng.h"
 #include "wire/hdr.h"

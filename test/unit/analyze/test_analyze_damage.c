@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analyze/rewrite_priv.h"
+#include "analyze/change/rewrite_priv.h"
 #include "analyze_harness.h"
 #include "base/rng.h"
 #include "wire/frame.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "analyze/forget.h"
-#include "analyze/state.h"
+#include "analyze/state/state.h"
 #include "analyze_harness.h"
 
 void ur_suite_analyze_forget(void);

@@ -5,8 +5,8 @@
  */
 #include <CUnit/CUnit.h>
 
-#include "analyze/cm_facts.h"
-#include "analyze/hash.h"
+#include "analyze/frame/hash.h"
+#include "analyze/state/cm_facts.h"
 #include "analyze_harness.h"
 #include "wire/cm_msg.h"
 #include "wire/frame.h"

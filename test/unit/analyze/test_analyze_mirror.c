@@ -3,7 +3,7 @@
 #include <CUnit/CUnit.h>
 #include <string.h>
 
-#include "analyze/dissect.h"
+#include "analyze/frame/dissect.h"
 
 void ur_suite_analyze_mirror(void);
 

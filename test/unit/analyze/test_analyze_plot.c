@@ -3,7 +3,7 @@
 #include <CUnit/CUnit.h>
 #include <stdlib.h>
 
-#include "analyze/plot.h"
+#include "analyze/view/plot.h"
 #include "analyze_harness.h"
 #include "base/rng.h"
 

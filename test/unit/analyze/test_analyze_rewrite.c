@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analyze/rewrite.h"
+#include "analyze/change/rewrite.h"
 #include "analyze_harness.h"
 #include "wire/cm_msg.h"
 #include "wire/frame.h"

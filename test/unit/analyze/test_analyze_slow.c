@@ -6,7 +6,7 @@
 #include <CUnit/CUnit.h>
 #include <stdlib.h>
 
-#include "analyze/slow.h"
+#include "analyze/view/slow.h"
 #include "analyze_harness.h"
 #include "nic_harness.h"
 #include "transport/state/tp_priv.h"

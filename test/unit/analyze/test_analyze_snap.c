@@ -3,7 +3,7 @@
 #include <CUnit/CUnit.h>
 #include <stdio.h>
 
-#include "analyze/rewrite_priv.h"
+#include "analyze/change/rewrite_priv.h"
 #include "analyze_harness.h"
 
 void ur_suite_analyze_snap(void);

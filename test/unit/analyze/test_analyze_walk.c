@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/gather.h"
-#include "analyze/walk.h"
+#include "analyze/frame/gather.h"
+#include "analyze/frame/walk.h"
 #include "analyze_harness.h"
 #include "wire/frame.h"
 #include "wire/icrc.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "analyze/dissect.h"
+#include "analyze/frame/dissect.h"
 #include "capture/capture.h"
 #include "fault/inject.h"
 #include "nic_harness.h"

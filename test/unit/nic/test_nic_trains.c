@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyze/dissect.h"
+#include "analyze/frame/dissect.h"
 #include "base/bytes.h"
 #include "capture/capture.h"
 #include "fault/inject.h"

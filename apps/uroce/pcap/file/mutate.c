@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "analyze/mutate.h"
+#include "analyze/change/mutate.h"
 #include "apps/uroce/cli/cmd.h"
 #include "apps/uroce/cli/outfile.h"
 #include "apps/uroce/pcap/pcap.h"

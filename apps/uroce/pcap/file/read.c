@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "analyze/effect.h"
+#include "analyze/view/effect.h"
 #include "apps/uroce/cli/cmd.h"
 
 #define KEEP 10000 /* findings of a rule; more are counted */

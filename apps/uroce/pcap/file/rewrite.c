@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "analyze/rewrite.h"
+#include "analyze/change/rewrite.h"
 #include "apps/uroce/cli/cmd.h"
 #include "apps/uroce/pcap/pcap.h"
 #include "wire/frame.h"

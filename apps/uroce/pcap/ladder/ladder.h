@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "analyze/ladder.h"
+#include "analyze/view/ladder.h"
 #include "base/psn.h"
 
 #define UR_LAD_TEXT 320

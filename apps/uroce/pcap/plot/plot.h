@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "analyze/plot.h"
+#include "analyze/view/plot.h"
 #include "base/psn.h"
 
 struct ur_plot_picture {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/recorded_train.h"
+#include "analyze/frame/recorded_train.h"
 #include "apps/uroce/cli/cmd.h"
 #include "apps/uroce/pcap/ladder/ladder.h"
 #include "wire/frame.h"

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Saying what was found. */
+#ifndef UR_AN_REPORT_H
+#define UR_AN_REPORT_H
+
+#include "analyze/state/state.h"
+
+void an_report(struct ur_analysis *a, const struct ur_finding *f);
+/* The same about a flow: source, destination and QPN are its own. */
+void an_report_on(struct ur_analysis *a, struct an_flow *fl, struct ur_finding f);
+
+#endif
