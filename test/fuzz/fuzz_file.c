@@ -11,6 +11,8 @@
 #include "../../apps/uroce/cli/cmd.h"
 #include "../../apps/uroce/pcap/pcap.h"
 #include "analyze/compare/compare.h"
+#include "apps/uroce/pcap/file/source.h"
+#include "apps/uroce/pcap/read/read.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,7 +8,8 @@
 #include "apps/uroce/cli/cmd.h"
 #include "apps/uroce/cli/json.h"
 #include "apps/uroce/conform/conform.h"
-#include "apps/uroce/pcap/pcap.h"
+#include "apps/uroce/pcap/file/source.h"
+#include "apps/uroce/pcap/read/read.h"
 #include "passive/passive.h"
 #include "wire/frame.h"
 

@@ -5,7 +5,8 @@
 
 #include "apps/uroce/cli/cmd.h"
 #include "apps/uroce/cli/json.h"
-#include "apps/uroce/pcap/pcap.h"
+#include "apps/uroce/pcap/file/source.h"
+#include "apps/uroce/pcap/read/read.h"
 
 static bool json, quiet;
 static const struct ur_option options[] = {

@@ -8,7 +8,8 @@
 #include "analyze/compare/compare.h"
 #include "apps/uroce/cli/cmd.h"
 #include "apps/uroce/cli/json.h"
-#include "apps/uroce/pcap/pcap.h"
+#include "apps/uroce/pcap/file/source.h"
+#include "apps/uroce/pcap/read/read.h"
 #include "wire/frame.h"
 
 #define LATE_NS UR_NS_PER_MS

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "apps/uroce/cli/cmd.h"
-#include "apps/uroce/pcap/pcap.h"
+#include "apps/uroce/pcap/read/read.h"
 #include "wire/frame.h"
 
 #define TEXT_MAX (1u << 16) /* bytes of names and values */

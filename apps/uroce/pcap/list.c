@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "apps/uroce/cli/cmd.h"
-#include "apps/uroce/pcap/story.h"
+#include "apps/uroce/pcap/read/figures.h"
+#include "apps/uroce/pcap/read/read.h"
+#include "apps/uroce/pcap/read/story.h"
 #include "wire/frame.h"
 
 #define ADDRESS_MAX 23 /* columns of an address in a narrow line; that of most interfaces by SLAAC fits */
@@ -19,58 +21,6 @@ struct row {
 	const char *service;
 	const struct ur_an_half *h;
 };
-
-static uint64_t mean(const struct ur_an_times *t)
-{
-	return t->n ? t->sum / t->n : 0;
-}
-
-uint64_t ur_pcap_sum(const uint64_t *v, unsigned n)
-{
-	uint64_t sum = 0;
-
-	while (n--)
-		sum += v[n];
-	return sum;
-}
-
-uint64_t ur_pcap_goodput(const struct ur_an_half *h)
-{
-	ur_time end = h->last_answer > h->last ? h->last_answer : h->last;
-
-	return end > h->first ? (uint64_t)((double)h->bytes * 8e9 / (double)(end - h->first)) : 0;
-}
-
-/* Times in ns, goodput in bit/s. Lost: request packets between sender and recorder, and after it. */
-#define COLUMNS(X)                                                                                                                         \
-	X(messages, 8, h->messages)                                                                                                        \
-	X(sends, 8, h->sends)                                                                                                              \
-	X(writes, 8, h->writes)                                                                                                            \
-	X(reads, 8, h->reads)                                                                                                              \
-	X(atomics, 8, h->atomics)                                                                                                          \
-	X(bytes, 12, h->bytes)                                                                                                             \
-	X(goodput, 12, ur_pcap_goodput(h))                                                                                                 \
-	X(packets, 9, h->packets)                                                                                                          \
-	X(answers, 9, h->answers)                                                                                                          \
-	X(lost_before, 11, h->lost[UR_AN_BEFORE])                                                                                          \
-	X(lost_behind, 11, h->lost[UR_AN_BEHIND])                                                                                          \
-	X(again, 8, ur_pcap_sum(h->repeated, UR_AN_CAUSES))                                                                                \
-	X(again_nak, 9, h->repeated[UR_AN_SEQ_NAK])                                                                                        \
-	X(again_sack, 10, h->repeated[UR_AN_SACK])                                                                                         \
-	X(again_rnr, 9, h->repeated[UR_AN_RNR])                                                                                            \
-	X(again_timeout, 13, h->repeated[UR_AN_TIMEOUT])                                                                                   \
-	X(again_response, 14, h->repeated[UR_AN_IMPLIED])                                                                                  \
-	X(again_needless, 14, h->repeated[UR_AN_SPURIOUS])                                                                                 \
-	X(naks, 6, h->naks_seq)                                                                                                            \
-	X(rnrs, 6, h->naks_rnr)                                                                                                            \
-	X(reaction, 10, mean(&h->nak_reaction))                                                                                            \
-	X(rtt_min, 10, h->rtt.min)                                                                                                         \
-	X(rtt_mean, 10, mean(&h->rtt))                                                                                                     \
-	X(rtt_max, 10, h->rtt.max)                                                                                                         \
-	X(depth, 6, h->depth)                                                                                                              \
-	X(depth_psns, 10, h->depth_psns)                                                                                                   \
-	X(marked, 8, h->marked)                                                                                                            \
-	X(cnps, 8, h->cnps)
 
 /* --- text that fits a screen --- */
 
@@ -122,7 +72,7 @@ static void narrow_line(const struct row *r, int width)
 	       shortened(ur_gid_ip(&h->to, address[1]), part[1]), h->dqpn, h->messages, ur_pcap_amount(h->bytes, "B", data),
 	       ur_pcap_amount(ur_pcap_goodput(h), "bit/s", rate), h->packets, h->lost[UR_AN_BEFORE] + h->lost[UR_AN_BEHIND],
 	       ur_pcap_sum(h->repeated, UR_AN_CAUSES), (uint64_t)h->naks_seq + h->naks_rnr,
-	       ur_an_times_tell(&h->rtt) ? ur_pcap_time(mean(&h->rtt), rtt) : "-");
+	       ur_an_times_tell(&h->rtt) ? ur_pcap_time(ur_pcap_mean(&h->rtt), rtt) : "-");
 }
 
 /* --- all columns --- */
@@ -131,7 +81,7 @@ static void head(enum format f)
 {
 	printf(f == CSV ? "connection,service,from,to,qp" : "%4s %-4s %-15s %-15s %-8s", "no", "svc", "from", "to", "qp");
 #define HEAD(name, width, value) printf("%c%*s", f == CSV ? ',' : ' ', f == WIDE ? width : 0, #name);
-	COLUMNS(HEAD)
+	UR_PCAP_FIGURES(HEAD)
 #undef HEAD
 	putchar('\n');
 }
@@ -144,19 +94,9 @@ static void line(enum format f, const struct row *r)
 	printf(f == CSV ? "%u,%s,%s,%s,0x%x" : "%4u %-4s %-15s %-15s 0x%-6x", r->number, r->service, ur_gid_ip(&h->from, a),
 	       ur_gid_ip(&h->to, b), h->dqpn);
 #define CELL(name, width, value) printf("%c%*" PRIu64, f == CSV ? ',' : ' ', f == WIDE ? width : 0, (uint64_t)(value));
-	COLUMNS(CELL)
+	UR_PCAP_FIGURES(CELL)
 #undef CELL
 	putchar('\n');
-}
-
-json_t *ur_pcap_half_json(const struct ur_an_half *h)
-{
-	json_t *o = json_object();
-
-#define MEMBER(name, width, value) json_object_set_new(o, #name, ur_json_uint(value));
-	COLUMNS(MEMBER)
-#undef MEMBER
-	return o;
 }
 
 static void json_line(const struct row *r)

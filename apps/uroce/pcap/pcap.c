@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "apps/uroce/cli/cmd.h"
+#include "apps/uroce/pcap/read/read.h"
+#include "apps/uroce/pcap/read/verdict.h"
 
 static const struct ur_command *const commands[] = {
 	&ur_pcap_why,    &ur_pcap_check,  &ur_pcap_ladder,  &ur_pcap_list,     &ur_pcap_rewrite,

@@ -6,7 +6,8 @@
 
 #include "analyze/view/slow.h"
 #include "apps/uroce/cli/cmd.h"
-#include "apps/uroce/pcap/effects.h"
+#include "apps/uroce/pcap/read/effects.h"
+#include "apps/uroce/pcap/read/read.h"
 #include "wire/frame.h"
 
 #define ROWS 8 /* of time */

@@ -7,8 +7,9 @@
 #include <string.h>
 
 #include "apps/uroce/cli/cmd.h"
-#include "apps/uroce/pcap/effects.h"
-#include "apps/uroce/pcap/story.h"
+#include "apps/uroce/pcap/read/effects.h"
+#include "apps/uroce/pcap/read/read.h"
+#include "apps/uroce/pcap/read/story.h"
 #include "wire/frame.h"
 
 #define MANY_RNR 7 /* refusals in a row that look like the end of patience */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "apps/uroce/cli/cmd.h"
-#include "apps/uroce/pcap/pcap.h"
+#include "apps/uroce/pcap/file/source.h"
 #include "wire/frame.h"
 
 #define FRAMES_MAX 4000000000u /* they are numbered by 32 bits */

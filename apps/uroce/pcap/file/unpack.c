@@ -4,9 +4,9 @@
  * may have been read already, and what it prints is the stream that is read on. A file says how much memory it takes to unpack it, and may
  * be hostile: the tool is told a limit, and the kernel another one, in case it does not keep to that.
  */
-#include "apps/uroce/pcap/pcap.h"
 
 #include <errno.h>
+#include "apps/uroce/pcap/file/source.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>

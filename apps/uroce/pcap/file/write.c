@@ -4,7 +4,7 @@
 
 #include "apps/uroce/cli/cmd.h"
 #include "apps/uroce/cli/outfile.h"
-#include "apps/uroce/pcap/pcap.h"
+#include "apps/uroce/pcap/file/write.h"
 
 #define SNAPLEN 262144 /* the most that libpcap reads */
 

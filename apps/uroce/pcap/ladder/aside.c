@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "apps/uroce/pcap/pcap.h"
+#include "apps/uroce/pcap/read/read.h"
 #include "wire/frame.h"
 
 #define TEXT UR_LAD_EVENT

@@ -12,7 +12,7 @@
 #include "apps/uroce/cli/cmd.h"
 #include "apps/uroce/cli/outfile.h"
 #include "apps/uroce/pcap/ladder/ladder.h"
-#include "apps/uroce/pcap/pcap.h"
+#include "apps/uroce/pcap/read/read.h"
 
 #define LINES 56 /* of the picture, unless told otherwise */
 #define LINES_MAX 2000

@@ -8,7 +8,7 @@
 #include "apps/uroce/cli/escape.h"
 #include "apps/uroce/cli/svg.h"
 #include "apps/uroce/pcap/ladder/ladder.h"
-#include "apps/uroce/pcap/pcap.h"
+#include "apps/uroce/pcap/read/read.h"
 
 #define LEFT 290  /* the line of the host on the left */
 #define RIGHT 880 /* and on the right */

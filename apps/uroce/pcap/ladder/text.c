@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "apps/uroce/pcap/pcap.h"
+#include "apps/uroce/pcap/read/read.h"
 #include "wire/cm_msg.h"
 #include "wire/frame.h"
 

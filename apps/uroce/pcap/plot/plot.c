@@ -9,8 +9,8 @@
 
 #include "apps/uroce/cli/cmd.h"
 #include "apps/uroce/cli/outfile.h"
-#include "apps/uroce/pcap/pcap.h"
 #include "apps/uroce/pcap/plot/plot.h"
+#include "apps/uroce/pcap/read/read.h"
 #include "wire/frame.h"
 
 struct args {

@@ -6,8 +6,8 @@
 
 #include "apps/uroce/cli/escape.h"
 #include "apps/uroce/cli/svg.h"
-#include "apps/uroce/pcap/pcap.h"
 #include "apps/uroce/pcap/plot/plot.h"
+#include "apps/uroce/pcap/read/read.h"
 
 #define WIDE 1000
 #define LEFT 150 /* room for the longest name of a mark, with its number */

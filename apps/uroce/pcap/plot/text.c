@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "apps/uroce/pcap/pcap.h"
 #include "apps/uroce/pcap/plot/plot.h"
+#include "apps/uroce/pcap/read/read.h"
 
 #define LABEL 15
 #define COLUMNS 82

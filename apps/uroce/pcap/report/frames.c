@@ -3,6 +3,7 @@
  * Rows of a report: the packets around findings, as the ladder shows them, connection by connection. Findings name frames; the file is read
  * for the connections that these are of, and again for the packets around them. A frame of no connection has a row for itself.
  */
+#include "apps/uroce/pcap/read/read.h"
 #include "apps/uroce/pcap/report/report.h"
 
 #include <stdlib.h>

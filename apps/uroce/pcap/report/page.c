@@ -9,6 +9,9 @@
 
 #include "apps/uroce/cli/escape.h"
 #include "apps/uroce/pcap/ladder/ladder.h"
+#include "apps/uroce/pcap/read/figures.h"
+#include "apps/uroce/pcap/read/read.h"
+#include "apps/uroce/pcap/read/verdict.h"
 #include "apps/uroce/pcap/report/report.h"
 #include "report_embedded.h"
 #include "wire/frame.h"

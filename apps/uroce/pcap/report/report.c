@@ -8,6 +8,7 @@
 
 #include "apps/uroce/cli/cmd.h"
 #include "apps/uroce/cli/outfile.h"
+#include "apps/uroce/pcap/read/read.h"
 #include "apps/uroce/pcap/report/report.h"
 
 /* --- what the page has --- */

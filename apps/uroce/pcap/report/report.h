@@ -6,8 +6,8 @@
 #ifndef UR_REPORT_H
 #define UR_REPORT_H
 
-#include "apps/uroce/pcap/pcap.h"
 #include "apps/uroce/pcap/plot/plot.h"
+#include "apps/uroce/pcap/read/read.h"
 
 #define UR_REPORT_FINDINGS 1000
 #define UR_REPORT_CONNECTIONS 200 /* in the table and the verdict */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads a file frame by frame, with or without the analysis. Frames are not kept; findings are, up to a limit, with their sentences. */
-#include "apps/uroce/pcap/pcap.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,6 +8,8 @@
 
 #include "analyze/view/effect.h"
 #include "apps/uroce/cli/cmd.h"
+#include "apps/uroce/pcap/file/source.h"
+#include "apps/uroce/pcap/read/read.h"
 
 #define KEEP 10000 /* findings of a rule; more are counted */
 

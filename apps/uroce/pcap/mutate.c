@@ -13,7 +13,8 @@
 #include "analyze/change/mutate.h"
 #include "apps/uroce/cli/cmd.h"
 #include "apps/uroce/cli/outfile.h"
-#include "apps/uroce/pcap/pcap.h"
+#include "apps/uroce/pcap/file/write.h"
+#include "apps/uroce/pcap/read/read.h"
 
 #define TRIES 8 /* packets, for a copy */
 #define SEEN_MAX 100000

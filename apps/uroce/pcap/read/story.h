@@ -7,7 +7,7 @@
 #define UR_PCAP_STORY_H
 
 #include "apps/uroce/cli/json.h"
-#include "apps/uroce/pcap/pcap.h"
+#include "apps/uroce/pcap/read/read.h"
 
 struct ur_story {
 	FILE *out;      /* where sentences are printed: one to a line, blanks at its beginning do not count */
@@ -25,8 +25,6 @@ void ur_story_drop(struct ur_story *s);
 /* A member; nothing for text. `value` is consumed. */
 void ur_story_put(struct ur_story *s, const char *name, json_t *value);
 
-/* pcap_list.c: all its columns of one end of a connection. */
-json_t *ur_pcap_half_json(const struct ur_an_half *h);
 /* A finding without its file; its time is in nanoseconds. */
 json_t *ur_pcap_finding_json(const struct ur_pcap_finding *g);
 

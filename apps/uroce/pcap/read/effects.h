@@ -5,7 +5,6 @@
 
 #include "analyze/view/effect.h"
 #include "apps/uroce/cli/json.h"
-#include "apps/uroce/pcap/pcap.h"
 
 /* A line for each kind that came, which begins with `when`, such as "When"; `who` sent. Nothing for NULL. */
 void ur_pcap_say_effects(const struct ur_effects *e, const char *when, const char *who, FILE *to);

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "apps/uroce/cli/cmd.h"
-#include "apps/uroce/pcap/pcap.h"
+#include "apps/uroce/pcap/file/source.h"
 
 #define BLOCK (1u << 20)
 #define BLOCKS 64

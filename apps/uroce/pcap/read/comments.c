@@ -6,7 +6,8 @@
 #include <stdlib.h>
 
 #include "apps/uroce/pcap/file/ng.h"
-#include "apps/uroce/pcap/pcap.h"
+#include "apps/uroce/pcap/file/reader.h"
+#include "apps/uroce/pcap/read/read.h"
 
 #define COMMENT_MAX (UR_PCAP_TEXT + 128)
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "apps/uroce/pcap/effects.h"
+#include "apps/uroce/pcap/read/effects.h"
 
 #include <inttypes.h>
 
 #include "apps/uroce/cli/cmd.h"
+#include "apps/uroce/pcap/read/read.h"
 
 void ur_pcap_say_effects(const struct ur_effects *e, const char *when, const char *who, FILE *to)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "apps/uroce/pcap/story.h"
+#include "apps/uroce/pcap/read/read.h"
+#include "apps/uroce/pcap/read/story.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,8 @@
 
 #include "apps/uroce/cli/cmd.h"
 #include "apps/uroce/cli/outfile.h"
-#include "apps/uroce/pcap/pcap.h"
+#include "apps/uroce/pcap/file/source.h"
+#include "apps/uroce/pcap/read/read.h"
 
 static int annotate(const struct ur_pcap_file *f, const char *to)
 {

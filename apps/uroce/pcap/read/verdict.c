@@ -4,8 +4,11 @@
 #include <string.h>
 
 #include "apps/uroce/cli/cmd.h"
-#include "apps/uroce/pcap/effects.h"
-#include "apps/uroce/pcap/story.h"
+#include "apps/uroce/pcap/read/effects.h"
+#include "apps/uroce/pcap/read/figures.h"
+#include "apps/uroce/pcap/read/read.h"
+#include "apps/uroce/pcap/read/story.h"
+#include "apps/uroce/pcap/read/verdict.h"
 #include "wire/cm_msg.h"
 #include "wire/frame.h"
 

@@ -6,7 +6,7 @@
 
 #include "apps/uroce/cli/cmd.h"
 #include "apps/uroce/cli/json.h"
-#include "apps/uroce/pcap/pcap.h"
+#include "apps/uroce/pcap/read/read.h"
 #include "replay/replay.h"
 
 struct wish {

@@ -8,7 +8,8 @@
 
 #include "analyze/change/rewrite.h"
 #include "apps/uroce/cli/cmd.h"
-#include "apps/uroce/pcap/pcap.h"
+#include "apps/uroce/pcap/file/write.h"
+#include "apps/uroce/pcap/read/read.h"
 #include "wire/frame.h"
 
 #define LIST_MAX 256 /* of a kind */
