@@ -187,7 +187,8 @@ struct ur_port {
 	uint32_t speed_mbps;
 	char name[64];
 	/*
-	 * The owner's: somebody says that a packet did not arrive, and quotes it (wire/icmp.h). Called from within rx and tx; may be NULL.
+	 * The owner's: somebody says that a packet did not arrive, and quotes it (wire/msg/icmp.h). Called from within rx and tx; may be
+	 * NULL.
 	 */
 	void (*undelivered)(struct ur_port *p, const struct ur_undelivered *u);
 	void *owner;

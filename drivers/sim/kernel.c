@@ -7,9 +7,9 @@
 
 #include "base/bytes.h"
 #include "drivers/sim/internal.h"
-#include "wire/arp.h"
-#include "wire/icmp.h"
 #include "wire/ip.h"
+#include "wire/msg/arp.h"
+#include "wire/msg/icmp.h"
 #include "wire/train.h"
 
 #define MERGE_MAX 64 /* packets that Linux merges at most */

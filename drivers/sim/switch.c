@@ -5,8 +5,8 @@
  */
 #include "base/bytes.h"
 #include "drivers/sim/internal.h"
-#include "wire/arp.h"
 #include "wire/frame.h"
+#include "wire/msg/arp.h"
 
 #define ETH_LEN 14
 #define WIRE_OVERHEAD 24 /* preamble, FCS and inter-frame gap take their time too */

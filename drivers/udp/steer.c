@@ -8,7 +8,7 @@
 #include <linux/filter.h>
 
 #include "drivers/udp/internal.h"
-#include "wire/cm_msg.h"
+#include "wire/msg/cm_msg.h"
 
 /* Bytes of the datagram: BTH, DETH (20 in all), MAD header (24), CM message. */
 #define QPN_TOP 5

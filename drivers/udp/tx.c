@@ -17,7 +17,7 @@
 #include "drivers/os/sock.h"
 #include "drivers/udp/internal.h"
 #include "wire/frame.h"
-#include "wire/icmp.h"
+#include "wire/msg/icmp.h"
 #include "wire/train.h"
 
 #define PATIENCE 16 /* sends of one datagram that find errors of others */

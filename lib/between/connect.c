@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connections: by the messages of the connection manager, which name QPs and say how it ends, or by PSNs. */
 #include "between/account_priv.h"
-#include "wire/cm_msg.h"
+#include "wire/msg/cm_msg.h"
 
 static struct ur_account_connection *at(struct ur_account *a, unsigned i)
 {

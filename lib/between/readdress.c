@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "between/readdress.h"
 
+#include "wire/crc/icrc.h"
 #include "wire/frame.h"
-#include "wire/icrc.h"
 #include "wire/ip.h"
 
 #define MAY_FRAGMENT 0

@@ -4,8 +4,8 @@
  * there or has a length. They are recognised by their value: what is not the address of one of the two hosts stays.
  */
 #include "between/readdress.h"
-#include "wire/cm_msg.h"
 #include "wire/frame.h"
+#include "wire/msg/cm_msg.h"
 
 #define IP_SERVICE 1 /* the first five bytes of a service id of an IP based port space (A11.3) */
 

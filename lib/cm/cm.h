@@ -13,8 +13,8 @@
 #include "base/counters.h"
 #include "base/trace.h"
 #include "base/wheel.h"
-#include "wire/cm_msg.h"
-#include "wire/icmp.h"
+#include "wire/msg/cm_msg.h"
+#include "wire/msg/icmp.h"
 
 /*
  * Packet life time of a path that nothing else is known of, and with it the ack timeout of a REQ: 4.096 us * 2^16 and 2^17, as the Linux

@@ -31,7 +31,7 @@ struct ur_config {
 	uint64_t one_copy;         /* UROCE_ONE_COPY: bulk packets between processes of this host (wire/bulk.h), 1 on, 0 off */
 	uint64_t selective_repeat; /* UROCE_SELECTIVE_REPEAT: keeping what is beyond a loss, and SACKs (wire/sack.h), 1 on, 0 off */
 	char cpus[UR_CONFIG_STR];  /* UROCE_CPUS: CPUs that our threads run on (config/cpus.h); "": all that the process was given */
-	uint64_t spin_us;          /* UROCE_SPIN_US: how long at most the progress thread spins after a packet (lib/engine/poller.h) */
+	uint64_t spin_us;          /* UROCE_SPIN_US: how long the progress thread spins after a packet at most (engine/policy/poller.h) */
 };
 
 enum ur_config_type { UR_CONFIG_STRING, UR_CONFIG_UINT, UR_CONFIG_CPUS };

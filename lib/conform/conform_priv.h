@@ -6,7 +6,7 @@
 #include "base/psn.h"
 #include "base/rng.h"
 #include "conform/conform.h"
-#include "wire/cm_msg.h"
+#include "wire/msg/cm_msg.h"
 
 #define UR_CF_MTU 256    /* of all connections: long enough, and no frame is too long for any link */
 #define UR_CF_MTU_CODE 1 /* enum ibv_mtu */

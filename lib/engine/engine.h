@@ -13,7 +13,7 @@
 #define UR_ENGINE_H
 
 #include "config/config.h"
-#include "host/info.h"
+#include "host/device/info.h"
 #include "nic/nic.h"
 
 struct ur_engine;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The device of the engine: what the settings mean (host/device.h) as a NIC, among the other processes that use it; and events of the
- * interface. */
+/*
+ * The device of the engine: what the settings mean (host/device/device.h) as a NIC, among the other processes that use it; and events of
+ * the interface.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -6,19 +6,19 @@
 #include <pthread.h>
 
 #include "capture/capture.h"
-#include "engine/coalesce.h"
-#include "engine/costs.h"
 #include "engine/engine.h"
-#include "engine/poller.h"
-#include "engine/reply.h"
+#include "engine/policy/coalesce.h"
+#include "engine/policy/costs.h"
+#include "engine/policy/poller.h"
+#include "engine/policy/reply.h"
 #include "engine/tracer.h"
 #include "engine/trouble.h"
 #include "fault/inject.h"
-#include "host/device.h"
+#include "host/device/device.h"
 #include "observe/publish.h"
+#include "siblings/farewells.h"
 #include "siblings/local.h"
 #include "siblings/registry.h"
-#include "siblings/farewells.h"
 
 /* A kind of port (engine_port.c). */
 struct ur_port_kind {

@@ -3,8 +3,8 @@
 
 #include <stddef.h>
 
+#include "wire/crc/icrc.h"
 #include "wire/frame.h"
-#include "wire/icrc.h"
 #include "wire/ip.h"
 #include "wire/opcode.h"
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
-#include "wire/cm_msg.h"
 #include "wire/frame.h"
+#include "wire/msg/cm_msg.h"
 #include "wire/opcode.h"
 
 #define ASKED 256

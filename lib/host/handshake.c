@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "host/clock.h"
+#include "host/device/names.h"
 #include "host/hang_up.h"
-#include "host/names.h"
 
 void ur_slot_name(uint64_t key, uint8_t slot, char *name)
 {

@@ -10,7 +10,7 @@
 #define UR_GROUP_H
 
 #include "net/internal.h"
-#include "wire/gmp.h"
+#include "wire/msg/gmp.h"
 
 /* RFC 3376, 8; RFC 3810, 9; those of older versions: RFC 2236, 8; RFC 2710, 7. */
 #define UR_GROUP_ROBUSTNESS 2

@@ -9,9 +9,9 @@
 
 #include "base/rng.h"
 #include "net/net.h"
-#include "wire/arp.h"
 #include "wire/frame.h"
-#include "wire/icmp.h"
+#include "wire/msg/arp.h"
+#include "wire/msg/icmp.h"
 
 #define UR_VLAN_MASK 0xfff
 #define UR_NET_HOPS 64 /* default hop limit */

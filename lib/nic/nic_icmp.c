@@ -2,7 +2,7 @@
 /* What ICMP errors say of packets of ours, and whom that concerns; and hops of which none tells. */
 #include "nic/nic_priv.h"
 #include "wire/hdr.h"
-#include "wire/icmp.h"
+#include "wire/msg/icmp.h"
 
 #define REPORTS 4 /* at once, and then one in this time: */
 #define REPORT_NS (10 * UR_NS_PER_S)

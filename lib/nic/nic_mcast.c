@@ -8,8 +8,8 @@
 
 #include "nic/nic_priv.h"
 #include "wire/frame.h"
-#include "wire/gmp.h"
-#include "wire/icmp.h"
+#include "wire/msg/gmp.h"
+#include "wire/msg/icmp.h"
 
 struct filter {
 	struct ur_mac mac[UR_NET_GIDS + 2 + UR_MAX_MCAST_GROUPS + UR_NET_GROUPS];

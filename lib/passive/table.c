@@ -5,7 +5,7 @@
  */
 #include "passive/table.h"
 
-#include "wire/cm_msg.h"
+#include "wire/msg/cm_msg.h"
 
 #define RC UR_AN_ON_RC
 #define XRC UR_AN_ON_XRC

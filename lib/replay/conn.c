@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "replay/replay.h"
-#include "wire/cm_msg.h"
+#include "wire/msg/cm_msg.h"
 
 struct request { /* a REQ that was seen: by its hosts and id, and by all that a REQ that is sent again has as well */
 	struct ur_table_node node, whole;

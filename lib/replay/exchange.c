@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "replay/replay.h"
-#include "wire/cm_msg.h"
+#include "wire/msg/cm_msg.h"
 
 /*
  * By both hosts and the id of the one that asked; and by these and the id of the other end, 0 as long as that is unknown. There may be any

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "replay/replay.h"
-#include "wire/icrc.h"
+#include "wire/crc/icrc.h"
 
 #define ALL_ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 #define WINDOW 65536 /* so that a long READ goes out as the recorded host sent it, whatever its own window was */

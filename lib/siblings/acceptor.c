@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "host/clock.h"
+#include "host/device/names.h"
 #include "host/hang_up.h"
 #include "host/limits.h"
-#include "host/names.h"
 #include "host/thread.h"
 
 #define BACKLOG 512      /* two of each slot */

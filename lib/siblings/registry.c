@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "host/names.h"
+#include "host/device/names.h"
 #include "siblings/registry_priv.h"
 
 #define TURN_BACKLOG 8

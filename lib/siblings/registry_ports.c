@@ -13,7 +13,7 @@
 
 #include "cm/cm.h"
 #include "host/clock.h"
-#include "host/names.h"
+#include "host/device/names.h"
 #include "siblings/keeper_start.h"
 #include "siblings/registry_priv.h"
 #include "wire/gid_set.h"

@@ -10,7 +10,7 @@
 #include "transport/queues/recvq.h"
 #include "transport/state/qp_priv.h"
 #include "transport/state/tp_priv.h"
-#include "wire/crc32.h"
+#include "wire/crc/crc32.h"
 #include "wire/opcode.h"
 
 #define SOLICITED 0x80 /* of the second byte of a BTH */

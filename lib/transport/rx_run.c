@@ -15,7 +15,7 @@
 #include "transport/state/admit.h"
 #include "transport/state/qp_priv.h"
 #include "transport/state/tp_priv.h"
-#include "wire/crc32.h"
+#include "wire/crc/crc32.h"
 #include "wire/frame.h"
 #include "wire/opcode.h"
 

@@ -11,7 +11,7 @@
 #include <endian.h>
 
 #include "engine/fork.h"
-#include "host/sysfs.h"
+#include "host/device/sysfs.h"
 #include "verbs/device.h"
 
 static struct uv_device *current; /* under UR_FORK_DEVICE */

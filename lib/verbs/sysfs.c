@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ibv_get_sysfs_path and ibv_read_sysfs_file: public, but without manual pages. Programs use the second to read files below
- * ibv_device.ibdev_path. Our device has nothing in the kernel's sysfs, so the contents come from host/sysfs.h.
+ * ibv_device.ibdev_path. Our device has nothing in the kernel's sysfs, so the contents come from host/device/sysfs.h.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "host/sysfs.h"
+#include "host/device/sysfs.h"
 #include "verbs/device.h"
 
 static char sysfs_path[IBV_SYSFS_PATH_MAX] = "/sys";

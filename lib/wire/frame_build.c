@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Building RoCEv2 frames: the template of a path, the finish of a packet, and the checksum that IPv4 and ICMP use. */
+#include "wire/crc/icrc.h"
 #include "wire/frame.h"
-#include "wire/icrc.h"
 #include "wire/ip.h"
 
 uint32_t ur_csum_add(uint32_t sum, const void *data, size_t len)

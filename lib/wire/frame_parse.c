@@ -3,8 +3,8 @@
  * ur_frame_parse: every received frame passes here. Each step checks that the bytes it reads are there, and hands the extent of what
  * lies inside to the next one.
  */
+#include "wire/crc/icrc.h"
 #include "wire/frame.h"
-#include "wire/icrc.h"
 #include "wire/ip.h"
 
 /* Of the field that holds flags and fragment offset: more fragments, or an offset. */

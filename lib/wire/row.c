@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "wire/row.h"
 
+#include "wire/crc/icrc.h"
+#include "wire/crc/icrc_run.h"
 #include "wire/frame.h"
-#include "wire/icrc.h"
-#include "wire/icrc_run.h"
 #include "wire/ip.h"
 
 #define ID_AT 4 /* in the IPv4 header */

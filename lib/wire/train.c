@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "wire/crc/icrc.h"
 #include "wire/frame.h"
-#include "wire/icrc.h"
 #include "wire/ip.h"
 
 #define ID_AT 4 /* in the IPv4 header */

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "wire/crc32_kernels.h"
+#include "wire/crc/crc32_kernels.h"
 
 #define ROUNDS 400
 #define ROUND_BYTES 200000

@@ -20,9 +20,9 @@
 #include "analyze/view/slow.h"
 #include "passive/passive.h"
 #include "replay/replay.h"
-#include "wire/cm_msg.h"
-#include "wire/icrc.h"
+#include "wire/crc/icrc.h"
 #include "wire/ip.h"
+#include "wire/msg/cm_msg.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

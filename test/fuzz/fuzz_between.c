@@ -13,10 +13,10 @@
 #include "between/readdress.h"
 #include "fault/spec.h"
 #include "input.h"
-#include "wire/cm_msg.h"
+#include "wire/crc/icrc.h"
 #include "wire/frame.h"
-#include "wire/icrc.h"
 #include "wire/ip.h"
+#include "wire/msg/cm_msg.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

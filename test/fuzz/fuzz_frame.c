@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire/arp.h"
-#include "wire/cm_msg.h"
+#include "wire/crc/icrc.h"
 #include "wire/frame.h"
-#include "wire/gmp.h"
-#include "wire/icmp.h"
-#include "wire/icrc.h"
+#include "wire/msg/arp.h"
+#include "wire/msg/cm_msg.h"
+#include "wire/msg/gmp.h"
+#include "wire/msg/icmp.h"
 #include "wire/sack.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

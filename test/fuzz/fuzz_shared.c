@@ -25,7 +25,7 @@
 
 #include "base/rng.h"
 #include "engine/catch.h"
-#include "host/names.h"
+#include "host/device/names.h"
 #include "siblings/local.h"
 #include "siblings/registry_priv.h"
 #include "wire/bulk.h"

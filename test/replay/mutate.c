@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "tally.h"
-#include "wire/cm_msg.h"
+#include "wire/msg/cm_msg.h"
 
 #define ATTRIBUTE_AT 16 /* in a MAD */
 

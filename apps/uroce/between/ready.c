@@ -6,8 +6,8 @@
 #include <time.h>
 
 #include "apps/uroce/between/script/script.h"
+#include "host/device/view.h"
 #include "host/processes.h"
-#include "host/view.h"
 #include "uroce/uroce.h"
 
 #define LOOK_MS 10

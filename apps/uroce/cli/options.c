@@ -18,7 +18,7 @@
 #include "config/config.h"
 #include "drivers/pci/bind.h"
 #include "fault/spec.h"
-#include "host/device.h"
+#include "host/device/device.h"
 #include "wire/pkt.h"
 
 enum need { NEED_NONE, NEED_SHARED, NEED_OWNED };

@@ -15,7 +15,7 @@
 #include "capture/output.h"
 #include "drivers/udp/udp.h"
 #include "host/clock.h"
-#include "host/hostif.h"
+#include "host/device/hostif.h"
 #include "wire/train.h"
 
 #define BURST 32

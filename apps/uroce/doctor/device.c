@@ -15,8 +15,8 @@
 
 #include "apps/uroce/doctor/doctor.h"
 #include "apps/uroce/info/info.h"
+#include "host/device/view.h"
 #include "host/processes.h"
-#include "host/view.h"
 #include "wire/frame.h"
 
 /* --- the interface --- */

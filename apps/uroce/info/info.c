@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "apps/uroce/info/info.h"
-#include "host/view.h"
+#include "host/device/view.h"
 #include "wire/frame.h"
 #include "wire/path.h"
 

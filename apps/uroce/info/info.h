@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "host/device.h"
+#include "host/device/device.h"
 
 /* info_processes.c: the processes that use the device right now. 0, or the exit status after a message. */
 int ur_info_processes(const struct ur_device *d);

@@ -22,8 +22,8 @@
 #include <unistd.h>
 
 #include "apps/uroce/cli/userns.h"
-#include "host/sysfs.h"
-#include "host/view.h"
+#include "host/device/sysfs.h"
+#include "host/device/view.h"
 
 #define TOP "/tmp" /* where trees are made, on a tmpfs that nobody else sees, so nothing has to be writable there */
 

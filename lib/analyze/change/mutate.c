@@ -6,8 +6,8 @@
 
 #include "analyze/change/rewrite_priv.h"
 #include "analyze/frame/hash.h"
-#include "wire/cm_msg.h"
 #include "wire/frame.h"
+#include "wire/msg/cm_msg.h"
 
 #define MOVE_MAX (500 * UR_NS_PER_US) /* what comes later than this is lost and repeated, as far as anybody can see */
 #define LOOK_AHEAD 100000 /* packets */

@@ -6,8 +6,8 @@
 
 #include "analyze/change/rewrite_priv.h"
 #include "analyze/frame/recorded_train.h"
-#include "wire/cm_msg.h"
 #include "wire/frame.h"
+#include "wire/msg/cm_msg.h"
 
 #define MACS_LEN 12
 

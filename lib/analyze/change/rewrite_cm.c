@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages of the connection manager: what in them names hosts, QPs and PSNs, and their private data. */
 #include "analyze/change/rewrite_priv.h"
-#include "wire/cm_msg.h"
 #include "wire/frame.h"
+#include "wire/msg/cm_msg.h"
 
 enum { ALTERNATE_GID = 18, CM_REDIRECTED = 24, PORT_REDIRECTED = 25 }; /* reasons of a REJ that no uroce host gives */
 

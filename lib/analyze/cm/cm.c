@@ -13,8 +13,8 @@
 #include "analyze/state/cm_facts.h"
 #include "analyze/state/report.h"
 #include "analyze/state/tell.h"
-#include "wire/cm_msg.h"
 #include "wire/frame.h"
+#include "wire/msg/cm_msg.h"
 
 #define CMS_MAX 65536
 #define IDS_LEN 12 /* bytes of a message */

@@ -12,9 +12,9 @@
 #include "analyze/state/cm_facts.h"
 #include "analyze/state/events.h"
 #include "analyze/state/report.h"
-#include "wire/cm_msg.h"
 #include "wire/frame.h"
 #include "wire/ip.h"
+#include "wire/msg/cm_msg.h"
 
 #define ICMP_LEN 8
 #define DETH_LEN 8

@@ -3,8 +3,8 @@
 #include "analyze/frame/dissect.h"
 
 #include "analyze/frame/walk.h"
+#include "wire/crc/icrc.h"
 #include "wire/frame.h"
-#include "wire/icrc.h"
 #include "wire/ip.h"
 
 static bool wrong(struct an_pkt *p, const char *what)

@@ -6,9 +6,9 @@
  * means.
  */
 #include "analyze/frame/recorded_train.h"
-#include "wire/cm_msg.h"
+#include "wire/crc/icrc.h"
 #include "wire/frame.h"
-#include "wire/icrc.h"
+#include "wire/msg/cm_msg.h"
 
 #define HEADERS (UR_IP6_LEN + UR_UDP_LEN)
 

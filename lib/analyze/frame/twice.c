@@ -10,8 +10,8 @@
 #include <stdlib.h>
 
 #include "analyze/frame/hash.h"
+#include "wire/crc/icrc.h"
 #include "wire/frame.h"
-#include "wire/icrc.h"
 
 #define HELD_ROCE 256 /* packets that decide */
 #define HELD_MAX 1024

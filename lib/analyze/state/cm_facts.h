@@ -4,7 +4,7 @@
 #define UR_AN_CM_FACTS_H
 
 #include "analyze/state/state.h"
-#include "wire/cm_msg.h"
+#include "wire/msg/cm_msg.h"
 
 #define AN_SAID ", with the private data: "
 #define AN_SAID_MAX 96 /* characters of private data that are kept */

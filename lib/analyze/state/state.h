@@ -11,7 +11,7 @@
 #include "base/list.h"
 #include "base/psn.h"
 #include "base/table.h"
-#include "wire/icrc.h"
+#include "wire/crc/icrc.h"
 
 /* --- windows --- */
 

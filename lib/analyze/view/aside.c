@@ -3,9 +3,9 @@
 
 #include "analyze/cm/icmp.h"
 #include "analyze/signal/pause.h"
-#include "wire/arp.h"
 #include "wire/frame.h"
 #include "wire/ip.h"
+#include "wire/msg/arp.h"
 
 #define ND_LEN 24 /* of a solicitation or advertisement, without options */
 

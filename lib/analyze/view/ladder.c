@@ -12,8 +12,8 @@
 #include "analyze/frame/recorded_train.h"
 #include "analyze/frame/twice.h"
 #include "analyze/state/sacks.h"
-#include "wire/cm_msg.h"
 #include "wire/frame.h"
+#include "wire/msg/cm_msg.h"
 
 #define JUMP_MAX 65536                  /* PSNs; what is farther away belongs to something else */
 #define OVERTAKEN_NS (1 * UR_NS_PER_MS) /* what is late by less was not lost */

@@ -10,7 +10,7 @@
 #include "transport/state/qp_priv.h"
 #include "transport/state/tp_priv.h"
 #include "transport/state/trace.h"
-#include "wire/icrc_run.h"
+#include "wire/crc/icrc_run.h"
 #include "wire/row.h"
 
 /* What a QP waits for of such a row (rx_run.c). */

@@ -3,7 +3,7 @@
 #ifndef UR_TX_STATE_H
 #define UR_TX_STATE_H
 
-#include "wire/icrc_run.h"
+#include "wire/crc/icrc_run.h"
 #include "wire/path.h"
 #include "wire/pkt.h"
 

@@ -17,9 +17,9 @@
 #include "net/net.h"
 #include "test/fuzz/input.h"
 #include "test/fuzz/story.h"
-#include "wire/arp.h"
-#include "wire/gmp.h"
-#include "wire/icmp.h"
+#include "wire/msg/arp.h"
+#include "wire/msg/gmp.h"
+#include "wire/msg/icmp.h"
 
 struct fuzz;
 

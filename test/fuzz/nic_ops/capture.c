@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames that the hosts sent: sent again as they were, or changed by field, with their checksums made right or left as they are. */
 #include "nic.h"
-#include "wire/icrc.h"
+#include "wire/crc/icrc.h"
 #include "wire/ip.h"
 
 static void note_lookup(struct fuzz *f, const uint8_t *b, uint32_t len)

@@ -5,7 +5,7 @@
  */
 #include "nic.h"
 #include "transport/state/qp_priv.h"
-#include "wire/icmp.h"
+#include "wire/msg/icmp.h"
 #include "wire/sack.h"
 
 /* What may be wrong about a packet, a bit each. */

@@ -4,8 +4,8 @@
  * completions, counters, and what the victim sent.
  */
 #include "nic.h"
-#include "wire/arp.h"
 #include "wire/ip.h"
+#include "wire/msg/arp.h"
 
 /* What is counted for every packet, and not for what becomes of it. */
 static bool is_traffic(unsigned c)

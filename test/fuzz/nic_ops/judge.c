@@ -5,7 +5,7 @@
  */
 #include "nic.h"
 #include "transport/state/qp_priv.h"
-#include "wire/icrc.h"
+#include "wire/crc/icrc.h"
 #include "wire/ip.h"
 
 struct view {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Connection management from the attacker: every message, with the ids of connections that there are or with others, from any address. */
 #include "nic.h"
-#include "wire/cm_msg.h"
+#include "wire/msg/cm_msg.h"
 
 #define LEN (UR_ETH_LEN + UR_IP6_LEN + UR_UDP_LEN + UR_BTH_LEN + 8 + UR_MAD_LEN + UR_ICRC_LEN)
 _Static_assert(LEN < FRAME_MAX, "a frame holds a MAD");

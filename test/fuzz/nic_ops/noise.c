@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames of other protocols, and RoCE in other clothes: echo requests, ARP, group queries, VLAN tags, RoCEv1, unknown types. */
 #include "nic.h"
-#include "wire/arp.h"
-#include "wire/icmp.h"
 #include "wire/ip.h"
+#include "wire/msg/arp.h"
+#include "wire/msg/icmp.h"
 
 static void begin(struct fuzz *f, uint16_t type)
 {

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "nic.h"
-#include "wire/arp.h"
-#include "wire/icmp.h"
+#include "wire/msg/arp.h"
+#include "wire/msg/icmp.h"
 
 #define NPKTS 384
 #define STEPS_MAX 200000 /* of one wait */

@@ -3,8 +3,8 @@
 #include <CUnit/CUnit.h>
 
 #include "analyze_harness.h"
-#include "wire/cm_msg.h"
 #include "wire/frame.h"
+#include "wire/msg/cm_msg.h"
 
 void ur_suite_analyze_cm(void);
 

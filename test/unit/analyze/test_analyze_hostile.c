@@ -8,8 +8,8 @@
 #include "analyze/frame/hash.h"
 #include "analyze/state/cm_facts.h"
 #include "analyze_harness.h"
-#include "wire/cm_msg.h"
 #include "wire/frame.h"
+#include "wire/msg/cm_msg.h"
 
 void ur_suite_analyze_hostile(void);
 

@@ -6,8 +6,8 @@
 
 #include "analyze/change/rewrite.h"
 #include "analyze_harness.h"
-#include "wire/cm_msg.h"
 #include "wire/frame.h"
+#include "wire/msg/cm_msg.h"
 
 void ur_suite_analyze_rewrite(void);
 

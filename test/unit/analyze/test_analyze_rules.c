@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "analyze_harness.h"
-#include "wire/cm_msg.h"
 #include "wire/frame.h"
+#include "wire/msg/cm_msg.h"
 
 void ur_suite_analyze_rules(void);
 

@@ -7,8 +7,8 @@
 #include "analyze/frame/gather.h"
 #include "analyze/frame/walk.h"
 #include "analyze_harness.h"
+#include "wire/crc/icrc.h"
 #include "wire/frame.h"
-#include "wire/icrc.h"
 #include "wire/ip.h"
 
 void ur_suite_analyze_walk(void);

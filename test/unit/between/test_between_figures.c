@@ -2,7 +2,7 @@
 /* The figures of the report, each against a truth that the test makes itself, in virtual time. */
 #include "between/spread.h"
 #include "between_harness.h"
-#include "wire/cm_msg.h"
+#include "wire/msg/cm_msg.h"
 
 void ur_suite_between_figures(void);
 

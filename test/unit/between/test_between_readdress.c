@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/rng.h"
-#include "wire/cm_msg.h"
+#include "wire/crc/icrc.h"
 #include "wire/frame.h"
-#include "wire/icrc.h"
 #include "wire/ip.h"
+#include "wire/msg/cm_msg.h"
 
 void ur_suite_between_readdress(void);
 

@@ -3,9 +3,9 @@
 #include <linux/virtio_net.h>
 
 #include "between_harness.h"
-#include "wire/cm_msg.h"
-#include "wire/icrc.h"
+#include "wire/crc/icrc.h"
 #include "wire/ip.h"
+#include "wire/msg/cm_msg.h"
 
 void ur_suite_between_rules(void);
 

@@ -6,7 +6,7 @@
 #include <CUnit/CUnit.h>
 
 #include "drivers/sim/sim.h"
-#include "wire/icrc.h"
+#include "wire/crc/icrc.h"
 #include "wire/train.h"
 #include "wire_samples.h"
 

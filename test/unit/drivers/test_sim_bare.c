@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* drivers/sim: bare ports, which are a kernel's sockets. */
 #include "sim_fabric.h"
-#include "wire/arp.h"
-#include "wire/icmp.h"
+#include "wire/msg/arp.h"
+#include "wire/msg/icmp.h"
 
 void ur_suite_sim_bare(void);
 

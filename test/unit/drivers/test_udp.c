@@ -2,7 +2,7 @@
 /* The port over UDP sockets, on the loopback interface of a network namespace of the test's own. */
 #include "host/clock.h"
 #include "udp_util.h"
-#include "wire/icmp.h"
+#include "wire/msg/icmp.h"
 
 void ur_suite_udp(void);
 

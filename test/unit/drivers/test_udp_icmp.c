@@ -4,7 +4,7 @@
 
 #include "drivers/os/netlink.h"
 #include "udp_util.h"
-#include "wire/icmp.h"
+#include "wire/msg/icmp.h"
 
 void ur_suite_udp_icmp(void);
 

@@ -2,7 +2,7 @@
 /* drivers/udp: which of the sockets of one device gets which packet. */
 #include "udp_util.h"
 
-#include "wire/cm_msg.h"
+#include "wire/msg/cm_msg.h"
 
 void ur_suite_udp_steering(void);
 

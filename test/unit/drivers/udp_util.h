@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "drivers/udp/udp.h"
+#include "wire/crc/icrc.h"
 #include "wire/frame.h"
-#include "wire/icrc.h"
 #include "wire/train.h"
 
 #define MTU 1500

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/engine/coalesce.c: posts wait for an application that polls soon after them, and for no other. */
+/* lib/engine/policy/coalesce.c: posts wait for an application that polls soon after them, and for no other. */
 #include <CUnit/Basic.h>
 
-#include "engine/coalesce.h"
+#include "engine/policy/coalesce.h"
 
 #define US UR_NS_PER_US
 #define MS UR_NS_PER_MS

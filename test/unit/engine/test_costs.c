@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/engine/costs.c: estimates follow what is measured, and one measurement alone moves them little. */
+/* lib/engine/policy/costs.c: estimates follow what is measured, and one measurement alone moves them little. */
 #include <CUnit/Basic.h>
 
-#include "engine/costs.h"
+#include "engine/policy/costs.h"
 
 #define US UR_NS_PER_US
 #define MS UR_NS_PER_MS

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/engine/poller.c in virtual time: worlds in which packets come at given times and applications poll as given, and one progress thread
- * that does as it is told. What is checked is how long packets wait and how much CPU the thread uses.
+ * lib/engine/policy/poller.c in virtual time: worlds in which packets come at given times and applications poll as given, and one
+ * progress thread that does as it is told. What is checked is how long packets wait and how much CPU the thread uses.
  */
 #include <CUnit/Basic.h>
 #include <string.h>
 
-#include "engine/poller.h"
+#include "engine/policy/poller.h"
 
 #define US UR_NS_PER_US
 #define MS UR_NS_PER_MS

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/engine/poller.c: all sequences of a few events, and what the thread does between them. Each step must be a look or a sleep; one that
- * is neither, because something forbade the sleep at the last moment, must be followed by a look. On machines whose wake-ups differ.
+ * lib/engine/policy/poller.c: all sequences of a few events, and what the thread does between them. Each step must be a look or a sleep;
+ * one that is neither, because something forbade the sleep at the last moment, must be followed by a look. On machines whose wake-ups
+ * differ.
  */
 #include <CUnit/Basic.h>
 #include <string.h>
 
-#include "engine/poller.h"
+#include "engine/policy/poller.h"
 
 #define US UR_NS_PER_US
 #define MS UR_NS_PER_MS

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/engine/reply.c: answers wait for an application that replies, and for no other. */
+/* lib/engine/policy/reply.c: answers wait for an application that replies, and for no other. */
 #include <CUnit/Basic.h>
 
-#include "engine/reply.h"
+#include "engine/policy/reply.h"
 
 #define US UR_NS_PER_US
 

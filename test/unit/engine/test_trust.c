@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/engine/trust.c: what earns trust, what costs it, and how long doubts last. */
+/* lib/engine/policy/trust.c: what earns trust, what costs it, and how long doubts last. */
 #include <CUnit/Basic.h>
 
-#include "engine/trust.h"
+#include "engine/policy/trust.h"
 
 #define US UR_NS_PER_US
 #define MS UR_NS_PER_MS

@@ -10,8 +10,8 @@
 #include "base/bytes.h"
 #include "fake_port.h"
 #include "fault/inject.h"
+#include "wire/crc/icrc.h"
 #include "wire/frame.h"
-#include "wire/icrc.h"
 #include "wire/ip.h"
 
 void ur_suite_fault_trains(void);

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "host/hostif.h"
+#include "host/device/hostif.h"
 #include "wire/frame.h"
 
 void ur_suite_hostif(void);

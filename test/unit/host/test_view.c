@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "host/device/view.h"
 #include "host/processes.h"
-#include "host/view.h"
 #include "wire/frame.h"
 
 void ur_suite_view(void);

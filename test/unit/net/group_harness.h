@@ -12,7 +12,7 @@
 
 #include "net/group.h"
 #include "net_harness.h"
-#include "wire/gmp.h"
+#include "wire/msg/gmp.h"
 
 #define HEARD_MAX 4096
 

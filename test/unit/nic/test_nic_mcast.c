@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "nic_harness.h"
-#include "wire/gmp.h"
-#include "wire/icmp.h"
+#include "wire/msg/gmp.h"
+#include "wire/msg/icmp.h"
 
 void ur_suite_nic_mcast(void);
 

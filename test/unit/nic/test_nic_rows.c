@@ -14,7 +14,7 @@
 #include "fault/inject.h"
 #include "nic/nic_priv.h"
 #include "nic_harness.h"
-#include "wire/icrc.h"
+#include "wire/crc/icrc.h"
 #include "wire/ip.h"
 
 void ur_suite_nic_rows(void);

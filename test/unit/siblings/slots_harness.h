@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-#include "host/names.h"
+#include "host/device/names.h"
 #include "siblings/acceptor.h"
 
 /* Holds the names of all free slots of a device but one. */

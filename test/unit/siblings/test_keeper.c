@@ -22,12 +22,12 @@
 #include "base/rng.h"
 #include "drivers/udp/udp.h"
 #include "host/clock.h"
-#include "host/names.h"
+#include "host/device/names.h"
 #include "keeper/farewell_page.h"
 #include "siblings/keeper_start.h"
 #include "siblings/registry.h"
-#include "wire/cm_msg.h"
 #include "wire/frame.h"
+#include "wire/msg/cm_msg.h"
 #include "wire/opcode.h"
 
 void ur_suite_keeper(void);

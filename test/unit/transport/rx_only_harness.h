@@ -7,7 +7,7 @@
 #define UR_TEST_RX_ONLY_HARNESS_H
 
 #include "twin.h"
-#include "wire/icrc.h"
+#include "wire/crc/icrc.h"
 
 #define MTU 1024u
 #define MOST 30

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a post or a poll costs besides its own work: doorbells, readings of the clock, and a place in a row of posts (engine/coalesce.h). */
+/*
+ * What a post or a poll costs besides its own work: doorbells, readings of the clock, and a place in a row of posts
+ * (engine/policy/coalesce.h).
+ */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <time.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/verbs/sysfs.c and lib/host/sysfs.c: what stands for the device's files. An owned port with 10.0.0.1/24 and fd00::1/64. */
+/* lib/verbs/sysfs.c and lib/host/device/sysfs.c: what stands for the device's files. An owned port with 10.0.0.1/24 and fd00::1/64. */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "host/sysfs.h"
+#include "host/device/sysfs.h"
 #include "verbs_fixture.h"
 
 void ur_suite_verbs_sysfs(void);

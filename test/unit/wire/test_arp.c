@@ -2,7 +2,7 @@
 /* ARP messages. */
 #include <CUnit/CUnit.h>
 
-#include "wire/arp.h"
+#include "wire/msg/arp.h"
 #include "wire_samples.h"
 
 void ur_suite_arp(void);

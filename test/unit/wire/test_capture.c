@@ -8,10 +8,10 @@
 #include <pcap/pcap.h>
 #include <stdio.h>
 
-#include "wire/arp.h"
-#include "wire/cm_msg.h"
-#include "wire/gmp.h"
-#include "wire/icmp.h"
+#include "wire/msg/arp.h"
+#include "wire/msg/cm_msg.h"
+#include "wire/msg/gmp.h"
+#include "wire/msg/icmp.h"
 #include "wire_samples.h"
 
 void ur_suite_capture(void);

@@ -5,7 +5,7 @@
 
 #include "base/bytes.h"
 #include "base/rng.h"
-#include "wire/cm_msg.h"
+#include "wire/msg/cm_msg.h"
 
 void ur_suite_cm_msg(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every kernel that this CPU can run, ISA-L's among them, against the CRC's definition; and the tables of lib/wire/crc32_fold.c. */
+/* Every kernel that this CPU can run, ISA-L's among them, against the CRC's definition; and the tables of lib/wire/crc/crc32_fold.c. */
 #include <CUnit/CUnit.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -7,9 +7,9 @@
 #include "base/rng.h"
 #include "base/touch.h"
 #include "engine/catch.h"
-#include "wire/crc32.h"
-#include "wire/crc32_fold.h"
-#include "wire/crc32_kernels.h"
+#include "wire/crc/crc32.h"
+#include "wire/crc/crc32_fold.h"
+#include "wire/crc/crc32_kernels.h"
 
 void ur_suite_crc32(void);
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "wire/gmp.h"
-#include "wire/icmp.h"
+#include "wire/msg/gmp.h"
+#include "wire/msg/icmp.h"
 
 void ur_suite_gmp(void);
 

@@ -2,7 +2,7 @@
 /* ICMP echo and neighbour discovery. */
 #include <CUnit/CUnit.h>
 
-#include "wire/icmp.h"
+#include "wire/msg/icmp.h"
 #include "wire_samples.h"
 
 void ur_suite_icmp(void);

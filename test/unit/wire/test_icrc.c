@@ -3,7 +3,7 @@
 #include <CUnit/CUnit.h>
 
 #include "base/rng.h"
-#include "wire/icrc.h"
+#include "wire/crc/icrc.h"
 #include "wire_samples.h"
 
 void ur_suite_icrc(void);

@@ -3,9 +3,9 @@
 #include <CUnit/CUnit.h>
 
 #include "base/rng.h"
+#include "wire/crc/icrc.h"
+#include "wire/crc/icrc_run.h"
 #include "wire/hdr.h"
-#include "wire/icrc.h"
-#include "wire/icrc_run.h"
 #include "wire/ip.h"
 #include "wire_samples.h"
 

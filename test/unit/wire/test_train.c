@@ -2,7 +2,7 @@
 /* Trains: which packets join one, the places they get there, and the packets that it is taken apart into. */
 #include <CUnit/CUnit.h>
 
-#include "wire/icrc.h"
+#include "wire/crc/icrc.h"
 #include "wire/ip.h"
 #include "wire/train.h"
 #include "wire_samples.h"

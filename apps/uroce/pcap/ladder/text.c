@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "apps/uroce/pcap/read/read.h"
-#include "wire/cm_msg.h"
 #include "wire/frame.h"
+#include "wire/msg/cm_msg.h"
 
 #define WIDTH 78 /* between the two hosts */
 

@@ -9,8 +9,8 @@
 #include "apps/uroce/pcap/read/read.h"
 #include "apps/uroce/pcap/read/story.h"
 #include "apps/uroce/pcap/read/verdict.h"
-#include "wire/cm_msg.h"
 #include "wire/frame.h"
+#include "wire/msg/cm_msg.h"
 
 static bool json;
 static FILE *out; /* where sentences go */
