@@ -12,7 +12,7 @@
 #include <infiniband/ib.h>
 #include <infiniband/sa.h>
 
-#include "rdmacm/addrinfo.h"
+#include "rdmacm/address/addrinfo.h"
 #include "rdmacm/rdmacm_priv.h"
 #include "verbs_fixture.h"
 #include "wire/frame.h"

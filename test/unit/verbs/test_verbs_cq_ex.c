@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/verbs/cq_ex.c, and what lib/verbs/cq.c has for ibv_resize_cq(3) and ibv_modify_cq(3). */
+/* lib/verbs/objects/cq_ex.c, and what lib/verbs/objects/cq.c has for ibv_resize_cq(3) and ibv_modify_cq(3). */
 #include <pthread.h>
 #include <time.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/verbs/dm.c: device memory. */
+/* lib/verbs/objects/dm.c: device memory. */
 #include <sys/wait.h>
 #include <unistd.h>
 

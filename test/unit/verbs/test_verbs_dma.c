@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/engine/dma.c and who uses it in lib/verbs/mr.c: memory is shown to a NIC as it is registered, and taken away when the NIC has let go
- * of its last frame. The NIC is one that only writes down what it is asked for.
+ * lib/engine/dma.c and who uses it in lib/verbs/objects/mr.c: memory is shown to a NIC as it is registered, and taken away when the NIC
+ * has let go of its last frame. The NIC is one that only writes down what it is asked for.
  */
 #include "verbs_fixture.h"
 

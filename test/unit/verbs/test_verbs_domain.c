@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/verbs/parent_domain.c: thread domains, parent domains and their allocators. */
+/* lib/verbs/objects/parent_domain.c: thread domains, parent domains and their allocators. */
 #include "verbs_fixture.h"
 
 void ur_suite_verbs_domain(void);

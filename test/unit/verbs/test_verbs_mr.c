@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/verbs/mr.c: registering again; lib/verbs/odp.c: on-demand regions, advice, null regions. */
+/* lib/verbs/objects/mr.c: registering again; lib/verbs/objects/odp.c: on-demand regions, advice, null regions. */
 #include <sys/mman.h>
 #include <unistd.h>
 

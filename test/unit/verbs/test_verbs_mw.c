@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/verbs/mw.c: errno values and lifetimes. What windows do is the transport's, and tested there. */
+/* lib/verbs/objects/mw.c: errno values and lifetimes. What windows do is the transport's, and tested there. */
 #include "verbs_fixture.h"
 
 static int init(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/verbs/srq.c: errno, events, what is busy, several threads, and what a forked child may do. */
+/* lib/verbs/objects/srq.c: errno, events, what is busy, several threads, and what a forked child may do. */
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/verbs/xrc.c: domains and who shares them, XRC queue pairs, and those that are open more than once. */
+/* lib/verbs/objects/xrc.c: domains and who shares them, XRC queue pairs, and those that are open more than once. */
 #include <unistd.h>
 
 #include "verbs_srq_fixture.h"

@@ -10,7 +10,7 @@
 
 #include <infiniband/ib.h>
 
-#include "rdmacm/addrinfo.h"
+#include "rdmacm/address/addrinfo.h"
 #include "rdmacm/rdmacm_priv.h"
 
 #define RAI_ALL (RAI_PASSIVE | RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY)

@@ -3,7 +3,7 @@
  */
 #include <netinet/in.h>
 
-#include "rdmacm/addrinfo.h"
+#include "rdmacm/address/addrinfo.h"
 #include "rdmacm/rdmacm_priv.h"
 
 /* Where hints leave something open, the first that fits. */
