@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroce between: what its files share. between.c reads options, between_rules.c parses their values, between_move.c moves frames,
- * between_end.h has the ends, between_train.c cuts trains, between_report.c, between_flows.c and between_json.c say what happened,
- * between_capture.c writes frames into a file.
+ * uroce between: what its files share. between.c reads options, rules.c parses their values, move.c moves frames,
+ * end.h has the ends, train.c cuts trains, report.c, flows.c and json.c say what happened,
+ * capture.c writes frames into a file.
  */
 #ifndef UR_APP_BETWEEN_H
 #define UR_APP_BETWEEN_H
@@ -73,7 +73,7 @@ struct ur_between_run {
 	char verdict[512];
 };
 
-/* --- between_rules.c --- */
+/* --- rules.c --- */
 
 /* 0, or the exit status after a message that begins with `where`. */
 int ur_between_rule_add(struct ur_between_run *r, const char *text, const char *where);
@@ -87,14 +87,14 @@ bool ur_between_parse_pause_at(const char *value, struct ur_between_limit *l);
 bool ur_between_parse_pause(const char *value, struct ur_between_limit *l);
 bool ur_between_parse_obey(const char *value, struct ur_between_limit *l);
 
-/* --- between_move.c --- */
+/* --- move.c --- */
 
 /* Joins the ends, whose names are there, until it is to end. 0, or the exit status after a message. The cable is the caller's. */
 int ur_between_join(struct ur_between_run *r);
 /* The signal that ended it, or 0. */
 int ur_between_stopped(void);
 
-/* --- between_report.c --- */
+/* --- report.c --- */
 
 void ur_between_report(const struct ur_between_run *r);
 void ur_between_report_line(const struct ur_between_run *r, FILE *to); /* what matters most */
@@ -110,22 +110,22 @@ const char *ur_between_time_text(ur_time ns, char to[UR_BETWEEN_TIME]);
 extern const char *const ur_between_told_words[UR_TOLDS];
 extern const char *const ur_between_manner_words[UR_MANNERS];
 
-/* --- between_flows.c --- */
+/* --- flows.c --- */
 
 void ur_between_print_flows(const struct ur_between_run *r);
 /* Bits in a second, of `bytes` in each of `n` windows. */
 double ur_between_speed(uint64_t bytes, uint64_t n);
 
-/* --- between_json.c --- */
+/* --- json.c --- */
 
 void ur_between_report_json(const struct ur_between_run *r, FILE *to);
 
-/* --- between_live.c: a guest that shows what passes --- */
+/* --- live.c: a guest that shows what passes --- */
 
 void ur_between_live_open(struct ur_between_run *r);
 void ur_between_live_close(void);
 
-/* --- between_capture.c: a pcapng file of two interfaces; each frame stands where it came in --- */
+/* --- capture.c: a pcapng file of two interfaces; each frame stands where it came in --- */
 
 struct ur_between_capture;
 struct ur_between_capture *ur_between_capture_open(const char *name, const char *first, const char *second); /* NULL after a message */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce between: changes while it runs. between_control.c has the socket, between_obey.c what is said there. */
+/* uroce between: changes while it runs. control.c has the socket, obey.c what is said there. */
 #ifndef UR_APP_BETWEEN_CONTROL_H
 #define UR_APP_BETWEEN_CONTROL_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * uroce between: what is at either end of the cable. A kind of end (struct ur_between_kind) is a table of what it does with frames, and the
- * loop in between_move.c does not know which kind it has.
+ * loop in move.c does not know which kind it has.
  */
 #ifndef UR_APP_BETWEEN_END_H
 #define UR_APP_BETWEEN_END_H
@@ -61,10 +61,10 @@ struct ur_between_end {
 	int why;                            /* errno of the last that could not be sent */
 };
 
-extern const struct ur_between_kind ur_between_packet; /* between_io.c: an interface of the kernel, by a packet socket */
-extern const struct ur_between_kind ur_between_dpdk;   /* between_dpdk.c: a DPDK port, which this process opens */
+extern const struct ur_between_kind ur_between_packet; /* io.c: an interface of the kernel, by a packet socket */
+extern const struct ur_between_kind ur_between_dpdk;   /* dpdk.c: a DPDK port, which this process opens */
 
-/* --- between_end.c --- */
+/* --- end.c --- */
 
 /* What the command line says. False: out of memory. */
 bool ur_between_name(struct ur_between_end *e, const char *text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What passed, what was done to it, and what the hosts did about it, as text; between_flows.c has what it says of flows. */
+/* What passed, what was done to it, and what the hosts did about it, as text; flows.c has what it says of flows. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroce conform: conform_io.c moves its packets, conform_report.c writes the results, conform_serve.c is the other side; conform_file.c
+ * uroce conform: io.c moves its packets, report.c writes the results, serve.c is the other side; file.c
  * judges a recording instead.
  */
 #ifndef UR_APP_CONFORM_H

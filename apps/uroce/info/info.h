@@ -7,18 +7,18 @@
 
 #include "host/device/device.h"
 
-/* info_processes.c: the processes that use the device right now. 0, or the exit status after a message. */
+/* processes.c: the processes that use the device right now. 0, or the exit status after a message. */
 int ur_info_processes(const struct ur_device *d);
 /*
- * info_counters.c: the counters, of the processes that use the device, which are not zero, or with `all` every counter. `d` is NULL without
+ * counters.c: the counters, of the processes that use the device, which are not zero, or with `all` every counter. `d` is NULL without
  * a device: then of all processes. 0, or the exit status after a message.
  */
 int ur_info_counters(const struct ur_device *d, bool all);
-/* info_prometheus.c: the counters of all processes of this host, for Prometheus. 0, or the exit status after a message. */
+/* prometheus.c: the counters of all processes of this host, for Prometheus. 0, or the exit status after a message. */
 int ur_info_prometheus(const char *prefix);
-/* info_pci.c: the PCI NICs of this host. 0. */
+/* pci.c: the PCI NICs of this host. 0. */
 int ur_info_pci(void);
-/* info_keeper.c: a line about the keeper of that process, if it has one. */
+/* keeper.c: a line about the keeper of that process, if it has one. */
 void ur_info_keeper(pid_t of);
 
 #endif

@@ -31,11 +31,11 @@ void ur_top_summary(const struct ur_top_view *v, char *line, size_t room);
 /* A sentence about a process of which not all is shown that should be; false when all is. */
 bool ur_top_remark(const struct ur_watch_process *p, const struct ur_watch_filter *f, char *line, size_t room);
 
-/* top_json.c: one object, in one line. */
+/* json.c: one object, in one line. */
 void ur_top_print_json(const struct ur_top_view *v, const struct ur_top *t);
 
 /*
- * top_screen.c: until a key ends it, or after `count` looks (0: no end). The exit status; -1 when the terminal cannot show a screen and
+ * screen.c: until a key ends it, or after `count` looks (0: no end). The exit status; -1 when the terminal cannot show a screen and
  * nothing has been shown.
  */
 int ur_top_screen(struct ur_top *t, struct ur_top_view *v, unsigned count);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * uroce between --proxy: the ends of the cable are two hosts that send to an address of this machine, each of which takes it for its peer.
- * between_proxy.c finds out the addresses and opens the UDP ports, between_proxy_io.c moves packets.
+ * proxy.c finds out the addresses and opens the UDP ports, proxy_io.c moves packets.
  *
  * Everything else that comes to these ports is dropped, so this machine forwards nothing except between the two.
  */
@@ -63,7 +63,7 @@ struct ur_proxy {
 	uint8_t scratch[UR_PKT_ROOM];
 };
 
-/* --- between_proxy.c --- */
+/* --- proxy.c --- */
 
 /*
  * Has the ends of `r` be the hosts of these names, or addresses, that find one another at the addresses `listen`: "ADDR1[,ADDR2]", or NULL:
@@ -71,7 +71,7 @@ struct ur_proxy {
  */
 int ur_between_proxy(struct ur_between_run *r, char *const host[2], const char *listen);
 
-/* --- between_proxy_io.c: of struct ur_between_kind --- */
+/* --- proxy_io.c: of struct ur_between_kind --- */
 
 unsigned ur_proxy_receive(struct ur_between_end *e, struct ur_between_frame *to);
 void ur_proxy_queue(struct ur_between_end *e, const struct ur_between_out *o);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroce pcap ladder: declarations that its files share. pcap_ladder.c selects and arranges, ladder_trace.c reads a trace, ladder_text.c
- * and ladder_svg.c draw.
+ * uroce pcap ladder: declarations that its files share. ladder.c selects and arranges, trace.c reads a trace, text.c
+ * and svg.c draw.
  */
 #ifndef UR_LADDER_DRAW_H
 #define UR_LADDER_DRAW_H
@@ -46,7 +46,7 @@ struct ur_lad {
 	ur_time origin;
 };
 
-/* --- ladder_trace.c --- */
+/* --- trace.c --- */
 
 /* Takes from a trace what happens to the QPs of the connection. False after a sentence on stderr. */
 bool ur_lad_read_trace(struct ur_lad *l, const char *name);
@@ -54,7 +54,7 @@ bool ur_lad_read_trace(struct ur_lad *l, const char *name);
 /* Room for one more; NULL when memory is short. */
 struct ur_lad_event *ur_lad_new_event(struct ur_lad *l);
 
-/* --- ladder_aside.c --- */
+/* --- aside.c --- */
 
 /* What is not RoCEv2 and concerns the connection. False when memory is short. */
 bool ur_lad_add_asides(struct ur_lad *l, const struct ur_ladder *ladder);
@@ -62,7 +62,7 @@ bool ur_lad_add_asides(struct ur_lad *l, const struct ur_ladder *ladder);
  */
 int ur_lad_put_rate(const struct ur_lad *l, bool second, ur_time from, ur_time upto, char *to, size_t room);
 
-/* --- ladder_text.c --- */
+/* --- text.c --- */
 
 /* "READ_REQ PSN 100 to 103 (4096 bytes)"; of a run of rows: "14 x READ_RESP_MIDDLE PSN 101 to 114". */
 void ur_lad_label(const struct ur_lad *l, const struct ur_lad_item *it, char to[UR_LAD_TEXT]);
@@ -80,7 +80,7 @@ void ur_lad_host(const struct ur_lad *l, bool second, char to[80]);
 void ur_lad_story(const struct ur_lad *l, char to[UR_LAD_STORY]);
 void ur_lad_draw_text(const struct ur_lad *l, FILE *out);
 
-/* --- ladder_svg.c --- */
+/* --- svg.c --- */
 
 void ur_lad_draw_svg(const struct ur_lad *l, FILE *out);
 void ur_lad_draw_html(const struct ur_lad *l, FILE *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce pcap plot: pcap_plot.c chooses and collects, plot_svg.c and plot_text.c draw. */
+/* uroce pcap plot: plot.c chooses and collects, svg.c and text.c draw. */
 #ifndef UR_PLOT_DRAW_H
 #define UR_PLOT_DRAW_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * uroce pcap report: pcap_report.c chooses what the page has and reads the file, report_frames.c makes rows of frames, report_data.c writes
- * what plots are drawn from, report_page.c the page. Everything is bounded, so that a browser can show the page of any recording.
+ * uroce pcap report: report.c chooses what the page has and reads the file, frames.c makes rows of frames, data.c writes
+ * what plots are drawn from, page.c the page. Everything is bounded, so that a browser can show the page of any recording.
  */
 #ifndef UR_REPORT_H
 #define UR_REPORT_H
@@ -56,7 +56,7 @@ struct ur_report {
 	bool rows_left_out;
 };
 
-/* --- report_frames.c --- */
+/* --- frames.c --- */
 
 /* Calls back for each number of a frame in a sentence: from `at`, `len` bytes. */
 void ur_report_each_frame(const char *text, void (*each)(void *ctx, uint32_t frame, const char *at, size_t len), void *ctx);
@@ -69,12 +69,12 @@ void ur_report_free_frames(struct ur_report *r);
 /* For qsort and bsearch of uint32_t. */
 int ur_report_ascending(const void *x, const void *y);
 
-/* --- report_data.c --- */
+/* --- data.c --- */
 
 /* What the page's script draws, as JSON that may stand in an element of a script. */
 void ur_report_put_data(const struct ur_report *r, FILE *out);
 
-/* --- report_page.c --- */
+/* --- page.c --- */
 
 void ur_report_put_page(const struct ur_report *r, FILE *out);
 
