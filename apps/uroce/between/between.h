@@ -100,7 +100,8 @@ void ur_between_report(const struct ur_between_run *r);
 void ur_between_report_line(const struct ur_between_run *r, FILE *to); /* what matters most */
 /* The report is as of now. The ends are open. */
 void ur_between_report_now(struct ur_between_run *r);
-/* The name of a bit of enum ur_between_did in JSON. */
+/* A bit of enum ur_between_did as a word, and as it is called in JSON. */
+const char *ur_between_did_word(unsigned bit);
 const char *ur_between_did_key(unsigned bit);
 /* What was done to a frame, as a phrase: "dropped by rule 1". Empty when nothing was. */
 void ur_between_did_text(const struct ur_between_fate *fate, char *to, size_t room);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The frames of a capture, one after the other, compressed or not; IP fragments are put together. */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,27 +9,6 @@
 #include "wire/frame.h"
 
 #define FRAMES_MAX 4000000000u /* they are numbered by 32 bits */
-
-static volatile sig_atomic_t interrupted;
-
-static void interrupt(int number)
-{
-	interrupted = number;
-}
-
-void ur_pcap_until_interrupted(void)
-{
-	/* Reading is not taken up again; and a second signal ends the process. */
-	const struct sigaction act = {.sa_handler = interrupt, .sa_flags = SA_RESETHAND};
-
-	sigaction(SIGINT, &act, NULL);
-	sigaction(SIGTERM, &act, NULL);
-}
-
-bool ur_pcap_interrupted(void)
-{
-	return interrupted;
-}
 
 static bool cannot(const char *name, const char *why)
 {
@@ -72,8 +50,8 @@ bool ur_pcap_source_next(struct ur_pcap_source *s)
 
 	if (ur_unlikely(s->frame.number == FRAMES_MAX))
 		s->why = "it has more frames than are numbered";
-	if (s->why || interrupted || !ur_pcap_reader_next(&s->reader, &s->frame, &why)) {
-		s->why = s->why || interrupted ? s->why : s->fault ? s->fault : why;
+	if (s->why || ur_pcap_interrupted() || !ur_pcap_reader_next(&s->reader, &s->frame, &why)) {
+		s->why = s->why || ur_pcap_interrupted() ? s->why : s->fault ? s->fault : why;
 		return false;
 	}
 	s->frame.number++;
@@ -104,7 +82,7 @@ bool ur_pcap_source_has_roce(const struct ur_pcap_source *s)
 	const enum ur_an_strange what = most_of(s);
 	char list[256] = "";
 
-	if (s->roce || s->why || interrupted)
+	if (s->roce || s->why || ur_pcap_interrupted())
 		return true;
 	for (unsigned i = 1, n = 0; i < UR_AN_STRANGE; i++)
 		if (s->strange[i])
