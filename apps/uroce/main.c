@@ -4,7 +4,7 @@
 
 #include "apps/uroce/cli/cmd.h"
 #include "apps/uroce/cli/outfile.h"
-#include "commands.h"
+#include "apps/uroce/commands.h"
 
 /* commands.h is made from the list in meson.build. */
 #define DECLARE(name) extern const struct ur_command ur_command_##name;

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "apps/uroce/between_suites.h"
 #include "apps/uroce/cli/cmd.h"
 #include "apps/uroce/cli/json.h"
-#include "between_suites.h"
 #include "fault/rule.h"
 
 #define ENDING ".case"

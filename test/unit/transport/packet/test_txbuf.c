@@ -8,6 +8,7 @@
 #include "bursts.h"
 #include "transport/loss/congest.h"
 #include "twin.h"
+#include "transport/packet/txbuf.h"
 
 void ur_suite_txbuf(void);
 

@@ -4,6 +4,7 @@
 
 #include "bursts.h"
 #include "twin.h"
+#include "transport/packet/txbuf.h"
 
 void ur_suite_txbuf_run(void);
 
