@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * lib/doctor: what is wrong with a host, or with the path to a peer, for `uroce doctor`. Facts come in as one struct, findings go out as a
- * table; nothing is read here, so each judgement can be tested by itself. apps/uroce/doctor_*.c read the facts.
+ * table; nothing is read here, so each judgement can be tested by itself. apps/uroce/doctor reads the facts.
  */
 #ifndef UR_DOCTOR_H
 #define UR_DOCTOR_H

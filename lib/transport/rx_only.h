@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rows of received messages that are one packet each: WRITE ONLY, SEND ONLY. They are executed as rx_run.h says of the middle of a message,
+ * Rows of received messages that are one packet each: WRITE ONLY, SEND ONLY. They are executed as rx_run.c says of the middle of a message,
  * but for one thing: programs look at the end of a message, so no byte is written before the ICRC of its packet is known to be right.
  */
 #ifndef UR_RX_ONLY_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/wire/gmp*.c: IGMP and MLD, as bytes and as messages; what is cut short or lies about its length. */
+/* lib/wire/msg/gmp*.c: IGMP and MLD, as bytes and as messages; what is cut short or lies about its length. */
 #include <CUnit/CUnit.h>
 #include <arpa/inet.h>
 #include <stdlib.h>
