@@ -39,7 +39,7 @@ void ur_resp_forget_kept(struct ur_qp *qp)
 /* Another QP, which has had no news for so long, gives up what it keeps. */
 static bool take_from_idle(struct ur_qp *qp, ur_time age)
 {
-	struct ur_qp *from = qp->tp->keep ? ur_keep_idlest(qp, age) : NULL;
+	struct ur_qp *from = ur_keep_idlest(qp, age);
 
 	if (from)
 		ur_resp_forget_kept(from);
@@ -54,14 +54,16 @@ enum ur_resp_verdict ur_resp_beyond(struct ur_qp *qp, const struct ur_pkt *p, co
 					  [UR_KEEP_DIFFERS] = UR_RESP_OUT_OF_SEQ,
 					  [UR_KEEP_DONE] = UR_RESP_KEPT};
 	enum ur_keep_how how;
+	bool kept;
 
 	if (qp->resp.odd & UR_RESP_KEEPS && ur_keep_is_old(qp))
 		ur_resp_forget_kept(qp);
-	else if (!(qp->resp.odd & UR_RESP_KEEPS))
-		take_from_idle(qp, UR_KEEP_OLD); /* one is given up for each board that is begun: so none grows much older */
+	kept = qp->resp.odd & UR_RESP_KEEPS;
 	how = ur_keep_add(qp, p, op, d);
 	if (ur_unlikely(how == UR_KEEP_FULL) && take_from_idle(qp, UR_KEEP_IDLE))
 		how = ur_keep_add(qp, p, op, d);
+	if (how == UR_KEEP_DONE && !kept)
+		take_from_idle(qp, UR_KEEP_OLD); /* one is given up for each board that is begun: so none grows much older */
 	if (how == UR_KEEP_FULL)
 		ur_qp_count(qp, UR_C_KEEP_FULL);
 	if (how == UR_KEEP_DIFFERS)

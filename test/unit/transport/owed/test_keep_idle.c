@@ -176,6 +176,23 @@ static void idle__ends_when_another_begins(void)
 	close_all(&fixture);
 }
 
+/* What is too far ahead to be kept begins no board, and ends none. */
+static void idle__stays_when_none_begins(void)
+{
+	open_kept(&fixture, 100, 0);
+	open_others(&fixture);
+	for (unsigned i = 0; i < OTHERS; i++)
+		write_to(&fixture, others[i], 102);
+	th_drain(&fixture, 1);
+	th_sleep(&fixture, 4001 * MS);
+	write_one_at(&fixture, 100, UR_KEEP_SPAN, 1, false);
+	CU_ASSERT_EQUAL(count(&fixture, UR_C_KEEP_IDLE), 0);
+	CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.keep);
+	CU_ASSERT_PTR_NOT_NULL(others[0]->resp.keep);
+	th_drain(&fixture, 1);
+	close_all(&fixture);
+}
+
 void ur_suite_keep_idle(void)
 {
 	CU_pSuite s = CU_add_suite("keep_idle", NULL, NULL);
@@ -184,4 +201,5 @@ void ur_suite_keep_idle(void)
 	CU_ADD_TEST(s, idle__copies_are_given_away);
 	CU_ADD_TEST(s, idle__ends_by_itself);
 	CU_ADD_TEST(s, idle__ends_when_another_begins);
+	CU_ADD_TEST(s, idle__stays_when_none_begins);
 }
