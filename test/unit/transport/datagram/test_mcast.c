@@ -223,6 +223,7 @@ static void deliver__drops(void)
 		enum ur_counter counter;
 	} t[] = {
 		{&other, UR_UD | UR_OP_SEND_ONLY, QKEY, 0xffff, UR_C_RX_OTHER_HOST},
+		{&other, UR_UD | UR_OP_SEND_ONLY, QKEY, 0x8001, UR_C_RX_OTHER_HOST},
 		{&unicast, UR_UD | UR_OP_SEND_ONLY, QKEY, 0xffff, UR_C_DROP_QPN},
 		{&mine, UR_UC | UR_OP_SEND_ONLY, QKEY, 0xffff, UR_C_DROP_OPCODE},
 		{&mine, UR_OP_CNP, QKEY, 0xffff, UR_C_DROP_OPCODE},

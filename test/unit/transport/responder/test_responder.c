@@ -31,6 +31,8 @@ static void rx__drops(void)
 		{UR_C_DROP_OPCODE, UR_UC | UR_OP_SEND_ONLY, 0xffff, 0, 0, 0},
 		{UR_C_CNP_IGNORED, UR_OP_CNP, 0xffff, 0, 0, 0},
 		{UR_C_DROP_SOURCE, UR_OP_CNP, 0xffff, 0, 1, 0},
+		{UR_C_DROP_SOURCE, UR_OP_CNP, 0xffff, 0, 0, 1},
+		{UR_C_DROP_PKEY, UR_OP_CNP, 0x8001, 0, 0, 0},
 		{UR_C_DROP_QPN, UR_OP_CNP, 0xffff, 0x7, 0, 0},
 		{UR_C_DROP_OPCODE, 0x1f, 0xffff, 0, 0, 0},
 		{UR_C_DROP_PKEY, UR_OP_SEND_ONLY, 0x8001, 0, 0, 0},
