@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The packets that scripts send: complete and correct, except for the errors that a step specifies. */
-#include "conform/conform_priv.h"
+#include "conform/internal.h"
 
 static const struct ur_cf_place nowhere = {.va = 0x10000, .rkey = 0xdead5eedu, .len = UR_CF_REGION_LEN};
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages of the CM: those that scripts send, and answers to the peer's that no script waits for. */
-#include "conform/conform_priv.h"
+#include "conform/internal.h"
 
 /* The upper part of service ids (annex A11): the port space. */
 #define SPACE_TCP 0x01060000u

@@ -4,7 +4,7 @@
  * messages before it, and what a NAK or silence shows as lost is sent again from there on. Each acknowledgement must have the MSN that
  * belongs to its PSN.
  */
-#include "conform/conform_priv.h"
+#include "conform/internal.h"
 
 #define WINDOW 128 /* short packets, which fit any receiver's buffers */
 #define ACK_EACH 32

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Whether a packet is the one that a step of a script waits for. */
-#include "conform/conform_priv.h"
+#include "conform/internal.h"
 #include "wire/sack.h"
 
 #define HELLO_WITHIN 64     /* request packets of a connection */

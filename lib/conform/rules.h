@@ -3,7 +3,7 @@
 #ifndef UR_CF_RULES_H
 #define UR_CF_RULES_H
 
-#include "conform/conform_priv.h"
+#include "conform/internal.h"
 
 #define RC(op) (UR_RC | UR_OP_##op)
 #define XRC(op) (UR_XRC | UR_OP_##op)

@@ -3,7 +3,7 @@
  * A run: one rule after the other, each in up to three attempts, and in an attempt first the script that makes the connection, then the
  * rule's own, then the one that ends it.
  */
-#include "conform/conform_priv.h"
+#include "conform/internal.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How the connection of a script is made and ended: these are scripts, too. The values that the CM's messages carry are stored here. */
-#include "conform/conform_priv.h"
+#include "conform/internal.h"
 
 static const struct ur_cf_step connect_with_cm[] = {
 	{.kind = UR_CF_CM, .opcode = UR_CM_REQ},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What was expected and what was seen, in words. */
-#include "conform/conform_priv.h"
+#include "conform/internal.h"
 
 struct text {
 	char *to;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/engine_priv.h"
+#include "engine/internal.h"
 
 /* Once for each reason: a program may register a thousand times. */
 static void tell_why(struct ur_engine *e, int err, const char *sentence)

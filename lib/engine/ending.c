@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "capture/output.h"
-#include "engine/engine_priv.h"
+#include "engine/internal.h"
 #include "observe/counters_file.h"
 
 #define EXIT_TRIES 5

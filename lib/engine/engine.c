@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "engine/catch.h"
-#include "engine/engine_priv.h"
+#include "engine/internal.h"
 #include "host/clock.h"
 #include "host/limits.h"
 #include "observe/status.h"

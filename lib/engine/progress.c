@@ -17,7 +17,7 @@
 #include "capture/output.h"
 #include "config/cpus.h"
 #include "engine/catch.h"
-#include "engine/engine_priv.h"
+#include "engine/internal.h"
 #include "host/clock.h"
 #include "host/limits.h"
 #include "host/thread.h"

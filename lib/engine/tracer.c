@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "capture/output.h"
-#include "engine/engine_priv.h"
+#include "engine/internal.h"
 #include "observe/trace_file.h"
 #include "observe/usdt.h"
 

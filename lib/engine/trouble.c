@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/engine_priv.h"
+#include "engine/internal.h"
 #include "wire/frame.h"
 #include "wire/path.h"
 

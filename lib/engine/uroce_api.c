@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "capture/output.h"
-#include "engine/engine_priv.h"
+#include "engine/internal.h"
 #include "uroce/uroce.h"
 
 #define EXPORT __attribute__((visibility("default")))

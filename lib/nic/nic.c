@@ -8,7 +8,7 @@
 #include "base/touch.h"
 #include "capture/capture.h"
 #include "fault/inject.h"
-#include "nic/nic_priv.h"
+#include "nic/internal.h"
 #include "wire/bulk.h"
 #include "wire/frame.h"
 #include "wire/slim.h"

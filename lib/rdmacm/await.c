@@ -3,7 +3,7 @@
  * Accepted ids whose RTU has not come. Data on their QP says as much as an RTU: the peer is connected (IBTA volume 1, 12.9.6). All under
  * the engine's lock.
  */
-#include "rdmacm/rdmacm_priv.h"
+#include "rdmacm/internal.h"
 #include "verbs/verbs.h"
 
 static struct ur_table awaiting;

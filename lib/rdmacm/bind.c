@@ -3,7 +3,7 @@
 #include <net/if.h>
 #include <stdio.h>
 
-#include "rdmacm/rdmacm_priv.h"
+#include "rdmacm/internal.h"
 #include "wire/gid_set.h"
 
 static int take_port(struct ur_id *u, const struct ur_gid *gid, uint16_t port)

@@ -11,7 +11,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "rdmacm/rdmacm_priv.h"
+#include "rdmacm/internal.h"
 
 #define READER_TRIES 20
 #define READER_WAIT_US 500

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "rdmacm/rdmacm_priv.h"
+#include "rdmacm/internal.h"
 #include "verbs/verbs.h"
 
 bool ur_conn_param_ok(const struct ur_id *u, const struct rdma_conn_param *p, unsigned pdata_max)

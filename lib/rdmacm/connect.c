@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The active side: rdma_connect(3), rdma_establish(3). What the peer answers is conn.c's. */
 #include "base/random.h"
-#include "rdmacm/rdmacm_priv.h"
+#include "rdmacm/internal.h"
 #include "wire/frame.h"
 
 static unsigned pdata_room(const struct ur_id *u)

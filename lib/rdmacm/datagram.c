@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rdmacm/rdmacm_priv.h"
+#include "rdmacm/internal.h"
 #include "wire/frame.h"
 
 uint32_t ur_id_qkey(struct ur_id *u)

@@ -2,7 +2,7 @@
 /* rdma_get_devices(3): one device, the context that all ids share. */
 #include <stdlib.h>
 
-#include "rdmacm/rdmacm_priv.h"
+#include "rdmacm/internal.h"
 #include "verbs/verbs.h"
 
 struct ibv_context **rdma_get_devices(int *num_devices)

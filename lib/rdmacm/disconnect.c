@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rdma_disconnect(3): both sides call it; the first sends a DREQ, the other answers with a DREP. */
-#include "rdmacm/rdmacm_priv.h"
+#include "rdmacm/internal.h"
 
 /* True in *wait: a synchronous caller has an event to wait for. */
 static int disconnect_locked(struct ur_id *u, bool *wait)

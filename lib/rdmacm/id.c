@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rdmacm/rdmacm_priv.h"
+#include "rdmacm/internal.h"
 #include "verbs/verbs.h"
 
 static const char *const state_names[UR_ID_STATE_COUNT] = {

@@ -5,7 +5,7 @@
 #include <time.h>
 
 #include "base/random.h"
-#include "rdmacm/rdmacm_priv.h"
+#include "rdmacm/internal.h"
 #include "wire/frame.h"
 
 #define KEEPER_MS 500 /* how long a keeper may take to start on a busy machine (siblings/keeper_start.h) */

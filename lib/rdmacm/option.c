@@ -2,7 +2,7 @@
 /* rdma_set_option(3) and the ECE parameters (rdma_set_local_ece(3), rdma_get_remote_ece(3)). */
 #include <string.h>
 
-#include "rdmacm/rdmacm_priv.h"
+#include "rdmacm/internal.h"
 
 #define ECE_VENDOR_MAX 0xffffff /* 24 bits on the wire */
 

@@ -2,7 +2,7 @@
 /* Queue pairs of ids: rdma_create_qp(3), rdma_destroy_qp(3), rdma_init_qp_attr(3), and the transitions that a connection makes. */
 #include <string.h>
 
-#include "rdmacm/rdmacm_priv.h"
+#include "rdmacm/internal.h"
 #include "verbs/verbs.h"
 
 #define ACCESS_READ_ATOMIC (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "rdmacm/rdmacm_priv.h"
+#include "rdmacm/internal.h"
 #include "wire/gid_set.h"
 
 #define RETRY_INTERVAL (500 * UR_NS_PER_MS)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "engine/fork.h"
-#include "rdmacm/rdmacm_priv.h"
+#include "rdmacm/internal.h"
 
 /* --- the XRC domain --- */
 

@@ -3,8 +3,8 @@
  * Public functions of librdmacm that uroce does not have: each says EOPNOTSUPP. They are here because the real library's would look for
  * its own objects behind an id. rdma_getaddrinfo(3) resolves names without an id.
  */
+#include "rdmacm/internal.h"
 #include "rdmacm/newer.h"
-#include "rdmacm/rdmacm_priv.h"
 
 static int refuse(struct rdma_cm_id *id)
 {

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "verbs/verbs_priv.h"
+#include "verbs/internal.h"
 
 struct uv_async {
 	struct ur_list link;

@@ -3,7 +3,7 @@
 #ifndef UV_DEVICE_H
 #define UV_DEVICE_H
 
-#include "verbs/verbs_priv.h"
+#include "verbs/internal.h"
 
 static inline struct uv_device *uv_device(struct ibv_device *d)
 {

@@ -8,7 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "verbs/verbs_priv.h"
+#include "verbs/internal.h"
 
 int uv_evq_init(struct uv_evq *q)
 {

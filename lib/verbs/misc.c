@@ -3,7 +3,7 @@
 #include <rdma/ib_user_sa.h>
 #include <rdma/ib_user_verbs.h>
 
-#include "verbs/verbs_priv.h"
+#include "verbs/internal.h"
 
 /* --- fork: no device reads memory behind the kernel's back, so copy on write harms nothing --- */
 

@@ -3,7 +3,7 @@
  * Names and rates: ibv_wc_status_str(3), ibv_event_type_str(3), ibv_rate_to_mbps(3) and their like. The words are those of
  * libibverbs, because scripts look for them; the rates are those of IBTA volume 1, table 207 and volume 2.
  */
-#include "verbs/verbs_priv.h"
+#include "verbs/internal.h"
 
 static const char *name_of(const char *const *names, unsigned n, int value)
 {

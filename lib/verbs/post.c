@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "verbs/verbs_priv.h"
+#include "verbs/internal.h"
 
 int uv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {

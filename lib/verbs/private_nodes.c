@@ -4,7 +4,7 @@
  * the node's number grows with a release that changes one of them; but ibv_devinfo and pyverbs call this one, and do not start where the
  * node is missing that they were built with. Only a shared library can have versions of a function.
  */
-#include "verbs/verbs_priv.h"
+#include "verbs/internal.h"
 
 /* Those of uroce.map; 34 is the default, and is not here. */
 #define TENS(X, t) X(t##0) X(t##1) X(t##2) X(t##3) X(t##4) X(t##5) X(t##6) X(t##7) X(t##8) X(t##9)

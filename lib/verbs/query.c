@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #include "uroce/uroce.h"
+#include "verbs/internal.h"
 #include "verbs/newer.h"
-#include "verbs/verbs_priv.h"
 
 #define PORT 1
 #define DEFAULT_PKEY 0xffff

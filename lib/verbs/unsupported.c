@@ -6,8 +6,8 @@
  */
 #include <errno.h>
 
+#include "verbs/internal.h"
 #include "verbs/newer.h"
-#include "verbs/verbs_priv.h"
 
 /* --- enhanced connection establishment: vendors' options, and uroce has none --- */
 

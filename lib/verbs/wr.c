@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 
-#include "verbs/verbs_priv.h"
+#include "verbs/internal.h"
 
 static struct uv_qp *to_qp(struct ibv_qp_ex *qp)
 {

@@ -77,7 +77,7 @@ struct world {
 extern const struct fabric fabric_plain;
 #define NPKTS_ENOUGH 8192
 #define KEEPS_NOTHING 1024 /* keep_bytes that hold no packet */
-/* A process that gets no round for longer than this may be given up by the other (lib/nic/nic_out.c). */
+/* A process that gets no round for longer than this may be given up by the other (lib/nic/out.c). */
 #define NAP_BEARABLE (65 * UR_NS_PER_MS)
 
 /* 1 to 400 Gbit/s, RTT 1 us to 100 ms, up to 10 % of each fault. */

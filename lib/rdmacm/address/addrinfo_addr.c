@@ -8,7 +8,7 @@
 #include <infiniband/sa.h>
 
 #include "rdmacm/address/addrinfo.h"
-#include "rdmacm/rdmacm_priv.h"
+#include "rdmacm/internal.h"
 #include "wire/frame.h"
 
 int ur_rai_check_addr(const struct sockaddr *sa, socklen_t len)

@@ -4,7 +4,7 @@
 #include <netinet/in.h>
 
 #include "rdmacm/address/addrinfo.h"
-#include "rdmacm/rdmacm_priv.h"
+#include "rdmacm/internal.h"
 
 /* Where hints leave something open, the first that fits. */
 static const struct ur_rai_kind kinds[] = {

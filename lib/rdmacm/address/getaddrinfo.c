@@ -11,7 +11,7 @@
 #include <infiniband/ib.h>
 
 #include "rdmacm/address/addrinfo.h"
-#include "rdmacm/rdmacm_priv.h"
+#include "rdmacm/internal.h"
 
 #define RAI_ALL (RAI_PASSIVE | RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY)
 

@@ -8,7 +8,7 @@
 
 #include <infiniband/ib.h>
 
-#include "rdmacm/rdmacm_priv.h"
+#include "rdmacm/internal.h"
 #include "wire/frame.h"
 
 /* There is one P_Key. Zero, which is none, leaves the choice to us; the highest bit is that of the membership (IBTA volume 1, 10.9.1.1). */

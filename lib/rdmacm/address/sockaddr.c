@@ -8,7 +8,7 @@
 #include <infiniband/ib.h>
 
 #include "base/bytes.h"
-#include "rdmacm/rdmacm_priv.h"
+#include "rdmacm/internal.h"
 #include "wire/frame.h"
 
 bool ur_sa_gid(const struct sockaddr *sa, struct ur_gid *gid, uint16_t *port)

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "verbs/verbs_priv.h"
+#include "verbs/internal.h"
 #include "wire/frame.h"
 
 #define PORT 1

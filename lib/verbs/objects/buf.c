@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "verbs/internal.h"
 #include "verbs/newer.h"
-#include "verbs/verbs_priv.h"
 
 struct ibv_buf {
 	struct ur_live live;

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "verbs/verbs_priv.h"
+#include "verbs/internal.h"
 
 static struct uv_cq *to_cq(struct ibv_cq *cq)
 {

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "host/clock.h"
-#include "verbs/verbs_priv.h"
+#include "verbs/internal.h"
 
 #define WC_FLAGS (IBV_WC_STANDARD_FLAGS | UV_WC_STAMPS)
 #define CQ_FLAGS (IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)

@@ -2,7 +2,7 @@
 /* ibv_attach_mcast(3), ibv_detach_mcast(3). RoCE has no LIDs, so the MLID says nothing. */
 #include <errno.h>
 
-#include "verbs/verbs_priv.h"
+#include "verbs/internal.h"
 
 typedef int (*mcast_fn)(struct ur_nic *nic, struct ur_qp *qp, const struct ur_gid *group);
 

@@ -9,8 +9,8 @@
 
 #include "engine/catch.h"
 #include "engine/populate.h"
+#include "verbs/internal.h"
 #include "verbs/newer.h"
-#include "verbs/verbs_priv.h"
 
 /* --- memory regions --- */
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "engine/populate.h"
-#include "verbs/verbs_priv.h"
+#include "verbs/internal.h"
 
 void uv_odp_caps(struct ibv_device_attr_ex *attr)
 {

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "verbs/verbs_priv.h"
+#include "verbs/internal.h"
 
 /* Where a domain with that handle is, if it may be imported. */
 static struct ur_list *bucket(struct uv_share *s, uint32_t handle)

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "verbs/verbs_priv.h"
+#include "verbs/internal.h"
 
 static struct uv_srq *to_srq(struct ibv_srq *srq)
 {

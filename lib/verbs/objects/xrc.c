@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "verbs/verbs_priv.h"
+#include "verbs/internal.h"
 
 /* --- domains --- */
 

@@ -7,7 +7,7 @@
 #define UR_CONFORM_HARNESS_H
 
 #include "analyze_harness.h"
-#include "conform/conform_priv.h"
+#include "conform/internal.h"
 #include "wire/sack.h"
 
 enum falsehood {

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "engine/engine.h"
-#include "engine/engine_priv.h"
+#include "engine/internal.h"
 #include "proc_harness.h"
 #include "uroce/uroce.h"
 #include "wire/gid_set.h"

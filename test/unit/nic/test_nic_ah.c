@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/nic/nic_ah.c and what nic.c does with multicasts: address handles that are resolved, groups across NICs and processes. */
+/* lib/nic/ah.c and what nic.c does with multicasts: address handles that are resolved, groups across NICs and processes. */
 #include <arpa/inet.h>
 #include <errno.h>
 

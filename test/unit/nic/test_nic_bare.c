@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "fault/inject.h"
-#include "nic/nic_priv.h"
+#include "nic/internal.h"
 #include "nic_harness.h"
 
 void ur_suite_nic_bare(void);

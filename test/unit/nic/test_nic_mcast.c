@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/nic/nic_mcast.c: memberships of whole NICs: reports and queries on the fabric, the port's filter, the other processes of a device.
+/* lib/nic/mcast.c: memberships of whole NICs: reports and queries on the fabric, the port's filter, the other processes of a device.
  */
 #include <arpa/inet.h>
 #include <errno.h>

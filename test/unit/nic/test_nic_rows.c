@@ -12,7 +12,7 @@
 #include "base/psn.h"
 #include "capture/capture.h"
 #include "fault/inject.h"
-#include "nic/nic_priv.h"
+#include "nic/internal.h"
 #include "nic_harness.h"
 #include "wire/crc/icrc.h"
 #include "wire/ip.h"

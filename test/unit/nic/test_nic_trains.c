@@ -12,7 +12,7 @@
 #include "base/bytes.h"
 #include "capture/capture.h"
 #include "fault/inject.h"
-#include "nic/nic_priv.h"
+#include "nic/internal.h"
 #include "nic_harness.h"
 #include "wire/ip.h"
 #include "wire/train.h"

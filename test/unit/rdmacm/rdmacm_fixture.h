@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "rdmacm/rdmacm_priv.h"
+#include "rdmacm/internal.h"
 #include "verbs_fixture.h"
 
 #define RX_SECONDS 60

@@ -13,7 +13,7 @@
 #include <infiniband/sa.h>
 
 #include "rdmacm/address/addrinfo.h"
-#include "rdmacm/rdmacm_priv.h"
+#include "rdmacm/internal.h"
 #include "verbs_fixture.h"
 #include "wire/frame.h"
 

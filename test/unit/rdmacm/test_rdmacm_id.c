@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "rdmacm/rdmacm_priv.h"
+#include "rdmacm/internal.h"
 #include "verbs_fixture.h"
 
 void ur_suite_rdmacm_id(void);

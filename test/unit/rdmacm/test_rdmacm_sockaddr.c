@@ -6,7 +6,7 @@
 #include <netdb.h>
 #include <string.h>
 
-#include "rdmacm/rdmacm_priv.h"
+#include "rdmacm/internal.h"
 
 void ur_suite_rdmacm_sockaddr(void);
 

@@ -5,7 +5,7 @@
  */
 #include "verbs_fixture.h"
 
-#include "engine/engine_priv.h"
+#include "engine/internal.h"
 #include "fake_port.h"
 
 void ur_suite_verbs_dma(void);

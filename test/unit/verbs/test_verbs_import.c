@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "verbs_fixture.h"
-#include "verbs/verbs_priv.h"
+#include "verbs/internal.h"
 
 void ur_suite_verbs_import(void);
 

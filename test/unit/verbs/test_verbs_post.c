@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "engine/engine_priv.h"
+#include "engine/internal.h"
 #include "transport/state/qp_priv.h"
 #include "verbs_fixture.h"
 

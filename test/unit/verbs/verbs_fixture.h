@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "verbs/verbs_priv.h"
+#include "verbs/internal.h"
 
 /* Before the first verbs call of the process. */
 static inline int verbs_fixture_init(void)

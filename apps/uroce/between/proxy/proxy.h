@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * uroce between --proxy: the ends of the cable are two hosts that send to an address of this machine, each of which takes it for its peer.
- * proxy.c finds out the addresses and opens the UDP ports, proxy_io.c moves packets.
+ * proxy.c finds out the addresses and opens the UDP ports, io.c moves packets.
  *
  * Everything else that comes to these ports is dropped, so this machine forwards nothing except between the two.
  */
@@ -71,7 +71,7 @@ struct ur_proxy {
  */
 int ur_between_proxy(struct ur_between_run *r, char *const host[2], const char *listen);
 
-/* --- proxy_io.c: of struct ur_between_kind --- */
+/* --- io.c: of struct ur_between_kind --- */
 
 unsigned ur_proxy_receive(struct ur_between_end *e, struct ur_between_frame *to);
 void ur_proxy_queue(struct ur_between_end *e, const struct ur_between_out *o);

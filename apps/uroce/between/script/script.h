@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * uroce between --script: two programs, each on a host of its own, and the cable between them. hosts.c makes the hosts,
- * script.c runs the programs, ../execute.c becomes one of them, ../ready.c finds out when the first of them listens.
+ * script.c runs the programs, execute.c becomes one of them, ready.c finds out when the first of them listens.
  */
 #ifndef UR_APP_BETWEEN_SCRIPT_H
 #define UR_APP_BETWEEN_SCRIPT_H
@@ -27,7 +27,7 @@ bool ur_between_hosts_make(struct ur_between_hosts *h, const char *const leads[2
 /* For a child: into one of them, with a /sys that shows its interfaces, if the kernel allows that. False and errno. */
 bool ur_between_hosts_enter(const struct ur_between_hosts *h, unsigned i);
 
-/* --- ../ready.c --- */
+/* --- ready.c --- */
 
 /* For a child, on the host of a program: returns when somebody listens there, on a TCP port or by the RDMA CM. */
 void ur_between_await_listener(void);
@@ -50,7 +50,7 @@ struct ur_between_script {
  * Returns the exit status. */
 int ur_between_script_run(struct ur_between_run *r, const struct ur_between_script *s, int n, char **words);
 
-/* --- ../execute.c: for a child. They return only when that is not possible --- */
+/* --- execute.c: for a child. They return only when that is not possible --- */
 
 /* Becomes program i, on a host of this machine, in which it is, or on another one, where it has at most this number of seconds. */
 void ur_between_execute(const struct ur_between_script *how, unsigned i, const struct ur_between_program *p, uint64_t seconds);

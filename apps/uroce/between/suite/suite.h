@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * uroce between --suite: cases, each of which is a run of `uroce between --script` in a process of its own. suite.c finds them and
- * prints their results, suite_case.c runs one.
+ * prints their results, case.c runs one.
  */
 #ifndef UR_APP_BETWEEN_SUITE_H
 #define UR_APP_BETWEEN_SUITE_H
@@ -19,7 +19,7 @@ struct ur_between_suite {
 /* `script` says on which hosts. `words`: the two interfaces, or nothing. The exit status. */
 int ur_between_suite_run(const struct ur_between_suite *s, const struct ur_between_script *script, int n, char **words);
 
-/* --- suite_case.c --- */
+/* --- case.c --- */
 
 /* The result of a case. */
 struct ur_between_tried {

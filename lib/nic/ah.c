@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "nic/nic_priv.h"
+#include "nic/internal.h"
 #include "wire/frame.h"
 
 struct nic_ah {

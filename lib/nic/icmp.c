@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What ICMP errors say of packets of ours, and whom that concerns; and hops of which none tells. */
-#include "nic/nic_priv.h"
+#include "nic/internal.h"
 #include "wire/hdr.h"
 #include "wire/msg/icmp.h"
 

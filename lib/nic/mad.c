@@ -2,7 +2,7 @@
 /* QP 1 (the general services interface): management datagrams between the wire and the connection manager. */
 #include <string.h>
 
-#include "nic/nic_priv.h"
+#include "nic/internal.h"
 #include "wire/frame.h"
 
 #define SIBLINGS_NS (500 * UR_NS_PER_MS)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the engine proper (engine.c, progress.c, ending.c, engine_nic.c, uroce_api.c) share with one another. */
+/* What the files of the engine proper (engine.c, progress.c, ending.c, nic.c, uroce_api.c) share with one another. */
 #ifndef UR_ENGINE_PRIV_H
 #define UR_ENGINE_PRIV_H
 
@@ -20,7 +20,7 @@
 #include "siblings/local.h"
 #include "siblings/registry.h"
 
-/* A kind of port (engine_port.c). */
+/* A kind of port (port.c). */
 struct ur_port_kind {
 	const char *name;
 	bool frames; /* the kernel sees RoCEv2 packets as well, and would answer them */
@@ -87,7 +87,7 @@ __attribute__((format(printf, 1, 2))) void ur_engine_set_error(const char *fmt, 
 /* In a forked child, once: the port that it inherited from its parent's engine, to be closed before it opens one of its own. */
 struct ur_port *ur_engine_take_inherited_port(void);
 
-/* engine_nic.c, engine_port.c: which device the configuration means, and its addresses. 0, or an errno with the sentence set. */
+/* nic.c, port.c: which device the configuration means, and its addresses. 0, or an errno with the sentence set. */
 int ur_engine_nic_open(struct ur_engine *e);
 /* Opens the port of the device; on the progress thread. 0, or an errno with the sentence set. */
 int ur_engine_port_open(struct ur_engine *e, struct ur_port **out);

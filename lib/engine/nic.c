@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "engine/engine_priv.h"
+#include "engine/internal.h"
 #include "engine/populate.h"
 #include "host/limits.h"
 #include "wire/frame.h"

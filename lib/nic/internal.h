@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the NIC (nic*.c) share with one another. */
+/* What the files of lib/nic share with one another. */
 #ifndef UR_NIC_PRIV_H
 #define UR_NIC_PRIV_H
 
@@ -12,7 +12,7 @@ void ur_nic_send_one(struct ur_nic *nic, struct ur_pkt *p);
 /* What others look at has changed: whether this process, and those that send to it, may leave packets out (bulk.h, slim.h). */
 void ur_nic_set_watched(struct ur_nic *nic);
 
-/* nic_out.c */
+/* out.c */
 void ur_nic_out_init(struct ur_nic *nic);
 /* Gives back all that waits to be sent, or to be received from ourselves. */
 void ur_nic_out_clear(struct ur_nic *nic);
@@ -34,10 +34,10 @@ bool ur_nic_hand_on(struct ur_nic *nic, struct ur_pkt *p);
 /* The same for a packet that cannot be kept: the other process gets a copy. */
 bool ur_nic_hand_on_view(struct ur_nic *nic, const struct ur_pkt *view);
 
-/* nic_rx.c: handles a burst of the queue; returns how many packets there were. */
+/* rx.c: handles a burst of the queue; returns how many packets there were. */
 unsigned ur_nic_rx(struct ur_nic *nic, struct ur_queue *q);
 
-/* nic_icmp.c: as ur_net_config.undelivered. */
+/* icmp.c: as ur_net_config.undelivered. */
 void ur_nic_undelivered(void *ctx, const struct ur_undelivered *u);
 /* As ur_tp_config.only_short. */
 void ur_nic_only_short(void *ctx, const struct ur_gid *dst, uint32_t path_mtu);

@@ -12,7 +12,7 @@
 #include "drivers/packet/packet.h"
 #include "drivers/udp/udp.h"
 #include "engine/dpdk.h"
-#include "engine/engine_priv.h"
+#include "engine/internal.h"
 #include "wire/frame.h"
 
 #define SENTENCE 400

@@ -4,7 +4,7 @@
  * it alone, and the transport builds nothing more that would go there (ur_tp_hold); the other queues do not notice.
  */
 #include "base/bytes.h"
-#include "nic/nic_priv.h"
+#include "nic/internal.h"
 #include "wire/frame.h"
 #include "wire/train.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What fault injection needs of the NIC: packets for copies, and for parts of trains of which others are hit. */
 #include "fault/inject.h"
-#include "nic/nic_priv.h"
+#include "nic/internal.h"
 
 _Static_assert(UR_FAULT_BURST <= UR_NIC_BURST, "what faults forward at a time is a burst");
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "nic/nic_priv.h"
+#include "nic/internal.h"
 #include "wire/frame.h"
 #include "wire/last_ack.h"
 

@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 #include "capture/capture.h"
 #include "fault/inject.h"
-#include "nic/nic_priv.h"
+#include "nic/internal.h"
 #include "wire/bulk.h"
 #include "wire/frame.h"
 #include "wire/row.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nic/nic_priv.h"
+#include "nic/internal.h"
 #include "wire/frame.h"
 #include "wire/msg/gmp.h"
 #include "wire/msg/icmp.h"
