@@ -9,7 +9,7 @@
 
 #include <arpa/inet.h>
 
-#include "responder.h"
+#include "apps/responder/responder.h"
 
 #define RDMA_CM_HEADER_LEN 36 /* annex A11 */
 

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <poll.h>
 
-#include "responder.h"
+#include "apps/responder/responder.h"
 
 #define BIND_MS 1000
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Regions, receives, and the responder's answers. */
-#include "responder.h"
+#include "apps/responder/responder.h"
 
 #include <arpa/inet.h>
 #include <endian.h>

@@ -3,7 +3,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 
-#include "responder.h"
+#include "apps/responder/responder.h"
 
 static struct ibv_xrcd *open_domain(const struct shared *s)
 {

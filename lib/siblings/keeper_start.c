@@ -25,7 +25,7 @@
 
 #include "host/file_limit.h"
 #include "keeper/farewell_page.h"
-#include "keeper_bytes.h"
+#include "keeper/keeper_bytes.h"
 
 #ifndef MFD_EXEC
 #define MFD_EXEC 0x10

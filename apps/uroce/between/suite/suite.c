@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "apps/uroce/between/suite/between_suites.h"
+#include "apps/uroce/between/suite/cases.h"
 #include "apps/uroce/cli/cmd.h"
 #include "apps/uroce/cli/json.h"
 #include "fault/rule.h"

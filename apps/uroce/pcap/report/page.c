@@ -12,8 +12,8 @@
 #include "apps/uroce/pcap/read/figures.h"
 #include "apps/uroce/pcap/read/read.h"
 #include "apps/uroce/pcap/read/verdict.h"
+#include "apps/uroce/pcap/report/embedded.h"
 #include "apps/uroce/pcap/report/report.h"
-#include "apps/uroce/pcap/report/report_embedded.h"
 #include "wire/frame.h"
 
 #define PAUSE_NS (200 * UR_NS_PER_US)

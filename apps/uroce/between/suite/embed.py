@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""embed_suite.py HEADER FILE...: writes cases of suites, DIR/SUITE/CASE.case, as rows of a C array: suite, case, text."""
+"""embed.py HEADER FILE...: writes cases of suites, DIR/SUITE/CASE.case, as rows of a C array: suite, case, text."""
 import json
 import os
 import sys
