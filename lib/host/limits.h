@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a process needs at least of what is limited (setrlimit(2), seccomp(2)); man/uroce.7 has the table, test/apps/limits.sh tries it. */
+/* What a process needs at least of what is limited (setrlimit(2), seccomp(2)). Table: man/uroce.7; test: test/apps/hostile/limits.sh. */
 #ifndef UR_LIMITS_H
 #define UR_LIMITS_H
 

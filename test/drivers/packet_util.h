@@ -9,7 +9,7 @@
 #include "wire/frame.h"
 #include "wire/train.h"
 
-#include "port_util.h"
+#include "test/drivers/port_util.h"
 
 #define TRAIN 15 /* packets of 4 KiB that go into one */
 

@@ -138,7 +138,7 @@ test_trust_set_user_id() {
 	mkdir -p "$lib" "$dir"
 	cp -L "$LIB/liburoce.so" "$lib/liburoce.so.1"
 	install -D "$LIB/uroce/liburoce-dpdk.so" "$lib/uroce/liburoce-dpdk.so"
-	gcc -Wall -Werror -I"$PREFIX/include" -o "$dir/linked" "$here/linked.c" "$lib/liburoce.so.1" -Wl,-rpath,"$lib" || return 1
+	gcc -Wall -Werror -I"$PREFIX/include" -o "$dir/linked" "$here/src/linked.c" "$lib/liburoce.so.1" -Wl,-rpath,"$lib" || return 1
 	mount -t tmpfs -o mode=755 tmpfs /mnt || return 1 # DPDK loads nothing from below a folder that all may write to
 	printf '#include <fcntl.h>\n__attribute__((constructor)) static void loaded(void) { (void)!open("%s/loaded", O_CREAT, 0600); }\n' "$dir" >"$TMP/loaded.c"
 	gcc -shared -fPIC -o /mnt/caller.so "$TMP/loaded.c" || return 1

@@ -6,7 +6,7 @@
 
 #include "wire/ip.h"
 
-#include "packet_util.h"
+#include "test/drivers/packet_util.h"
 
 static void send_gso(const uint8_t *frame, size_t len, uint16_t size)
 {

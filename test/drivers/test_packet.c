@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "packet_util.h"
+#include "test/drivers/packet_util.h"
 
 #define SKIPPED 77
 #define SLOTS 2240 /* of the ring at this MTU */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a NIC that reads memory by itself would get: DPDK's ring device shows the chains. */
 #define _GNU_SOURCE
-#include "test_ethdev_dma.h"
+#include "test/drivers/test_ethdev_dma.h"
 
 #include "drivers/ethdev/io.h"
-#include "port_util.h"
+#include "test/drivers/port_util.h"
 
 #define SHIFT 0x123456000
 

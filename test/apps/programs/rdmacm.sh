@@ -81,7 +81,7 @@ test_rdma_xclient_port() {
 }
 # endpoints KIND COUNT: our own program with so many messages.
 endpoints() {
-	gcc -O2 -Wall -Wextra -Werror -o "$TMP/endpoints" "$here/endpoints.c" -lrdmacm -libverbs || return 1
+	gcc -O2 -Wall -Wextra -Werror -o "$TMP/endpoints" "$here/src/endpoints.c" -lrdmacm -libverbs || return 1
 	serve 7475 "$NS1" "$TMP/server" -- "$TMP/endpoints" server "$1" 10.77.0.1 || return 1
 	uroce_in "$NS2" -- "$TMP/endpoints" client "$1" 10.77.0.1 >"$TMP/client" || { cat "$TMP/client" "$TMP/server"; fail "client"; return; }
 	served "$TMP/server" && same_count 1 "^$2 messages answered" "$TMP/client"

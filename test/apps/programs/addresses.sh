@@ -3,7 +3,7 @@
 # Addresses, ports and options of librdmacm across hosts.
 
 build_addresses() {
-	gcc -O2 -Wall -Wextra -Werror -o "$TMP/addresses" "$here/addresses.c" -lrdmacm -libverbs
+	gcc -O2 -Wall -Wextra -Werror -o "$TMP/addresses" "$here/src/addresses.c" -lrdmacm -libverbs
 }
 
 # with_files FILE=TEXT... -- NS ARGUMENTS: the program with these files in place of those of /etc, its mounts its own.

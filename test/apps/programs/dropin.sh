@@ -24,7 +24,7 @@ serve_at() {
 	fail "the server does not listen"
 }
 opened() {
-	[ -x "$TMP/opened" ] || gcc -Wall -Werror -o "$TMP/opened" "$here/opened.c" || return 1
+	[ -x "$TMP/opened" ] || gcc -Wall -Werror -o "$TMP/opened" "$here/src/opened.c" || return 1
 	echo "$TMP/opened"
 }
 
@@ -94,7 +94,7 @@ test_version_nodes() {
 }
 # Which library each symbol of a handle comes from.
 test_dlopen() {
-	gcc -O2 -Wall -Wextra -Werror -o "$TMP/dlopen" "$here/dlopen.c" || return 1
+	gcc -O2 -Wall -Wextra -Werror -o "$TMP/dlopen" "$here/src/dlopen.c" || return 1
 	uroce_in "$NS1" -- "$TMP/dlopen" "$here/../abi/rdma-core-65" && without_run "$NS1" "$TMP/dlopen" "$here/../abi/rdma-core-65"
 }
 test_pyverbs() {

@@ -37,7 +37,7 @@ gid_index() { in_ns "$1" "$UROCE" info --dev eth0 | awk -v a="$2" '$NF == a && $
 # mcast INDEX GROUP: one receiver on the other host, two beside the sender.
 mcast() {
 	local i ns k
-	gcc -Wall -Werror -o "$TMP/mcast" "$here/mcast.c" -libverbs || return 1
+	gcc -Wall -Werror -o "$TMP/mcast" "$here/src/mcast.c" -libverbs || return 1
 	for i in 1 2 3; do
 		ns=$NS2
 		[ $i -gt 1 ] || ns=$NS1
@@ -57,7 +57,7 @@ test_mcast() { mcast 0 239.7.7.7; }
 test_mcast_ipv6() { mcast "$(gid_index "$NS2" fd77::2/64)" ff0e::7:7; }
 
 test_memory_windows() {
-	gcc -O2 -Wall -Wextra -Werror -o "$TMP/windows" "$here/windows.c" -lrdmacm -libverbs || return 1
+	gcc -O2 -Wall -Wextra -Werror -o "$TMP/windows" "$here/src/windows.c" -lrdmacm -libverbs || return 1
 	serve 7321 "$NS1" "$TMP/server" -- "$TMP/windows" || return 1
 	uroce_in "$NS2" -- "$TMP/windows" 10.77.0.1 >"$TMP/client" || { cat "$TMP/client" "$TMP/server"; fail "client"; return; }
 	served "$TMP/server" || return 1

@@ -13,7 +13,7 @@ found() {
 by_address_sanitizer() {
 	local ASAN_OPTIONS=exitcode=77 # the user's options count as well
 	export ASAN_OPTIONS
-	"$@" -g -fsanitize=address -o "$TMP/sanitized" "$here/sanitized.c" -libverbs || { fail "$* builds no program"; return; }
+	"$@" -g -fsanitize=address -o "$TMP/sanitized" "$here/src/sanitized.c" -libverbs || { fail "$* builds no program"; return; }
 	echo '"$@"' >"$TMP/started" # by another program
 	found '' 0 '^done$' none && found '' 77 heap-buffer-overflow overflow && found '' 77 'SEGV on unknown address' null &&
 		found '' 77 'detected memory leaks' leak && found '' 77 heap-use-after-free freed && found "sh $TMP/started" 0 '^done$' none
@@ -29,14 +29,14 @@ test_sanitized_by_clang_shared() {
 }
 # What the page says of the others. Newer kernels randomize the memory that libtsan has for itself: setarch -R.
 test_sanitized_for_threads() {
-	gcc -g -fsanitize=thread -o "$TMP/sanitized" "$here/sanitized.c" -libverbs || return 1
+	gcc -g -fsanitize=thread -o "$TMP/sanitized" "$here/src/sanitized.c" -libverbs || return 1
 	TSAN_OPTIONS=ignore_noninstrumented_modules=1 found 'setarch -R' 0 '^done$' none
 }
 test_sanitized_for_undefined() {
-	gcc -g -fsanitize=undefined -o "$TMP/sanitized" "$here/sanitized.c" -libverbs && found '' 0 '^done$' none
+	gcc -g -fsanitize=undefined -o "$TMP/sanitized" "$here/src/sanitized.c" -libverbs && found '' 0 '^done$' none
 }
 test_sanitized_under_valgrind() {
 	needs valgrind valgrind || return
-	gcc -g -o "$TMP/sanitized" "$here/sanitized.c" -libverbs || return 1
+	gcc -g -o "$TMP/sanitized" "$here/src/sanitized.c" -libverbs || return 1
 	found 'valgrind -q --error-exitcode=9 --leak-check=full' 0 '^done$' none && found 'valgrind -q --error-exitcode=9' 9 'Invalid write' freed
 }

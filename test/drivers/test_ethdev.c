@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 #include "drivers/ethdev/ethdev.h"
-#include "port_util.h"
-#include "test_ethdev_dma.h"
+#include "test/drivers/port_util.h"
+#include "test/drivers/test_ethdev_dma.h"
 
 #define SKIPPED 77
 

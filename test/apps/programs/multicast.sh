@@ -226,7 +226,7 @@ test_mckey_keeps_its_signals() {
 
 # asked KIND WANT [GROUP]: the answer of the member to a query from the other end of the cable.
 asked() {
-	in_ns "$NS2" timeout 10 "$here/querier.py" eth0 "$1" ${3:+"$3"} >"$TMP/answers"
+	in_ns "$NS2" timeout 10 "$here/src/querier.py" eth0 "$1" ${3:+"$3"} >"$TMP/answers"
 	cat "$TMP/answers"
 	grep -qx "$2" "$TMP/answers" || fail "$1: no answer like '$2'"
 }
@@ -310,7 +310,7 @@ test_mckey_snooping_sibling() {
 
 # --- a program of our own ---
 
-multicast() { gcc -O2 -Wall -Wextra -Werror -o "$TMP/multicast" "$here/multicast.c" -lrdmacm -libverbs; }
+multicast() { gcc -O2 -Wall -Wextra -Werror -o "$TMP/multicast" "$here/src/multicast.c" -lrdmacm -libverbs; }
 test_multicast_exit_leaves() {
 	multicast || return 1
 	watch_wire || return 1

@@ -50,7 +50,7 @@ test_udaddy_on_the_wire() {
 }
 
 # Private data, refusals and rdma_post_ud_send by a program of our own.
-datagrams() { gcc -O2 -Wall -Wextra -Werror -o "$TMP/datagrams" "$here/datagrams.c" -lrdmacm -libverbs; }
+datagrams() { gcc -O2 -Wall -Wextra -Werror -o "$TMP/datagrams" "$here/src/datagrams.c" -lrdmacm -libverbs; }
 datagram_client() {
 	uroce_in "$1" -- "$TMP/datagrams" "${@:2}" >"$TMP/client" 2>&1 || { cat "$TMP/client" "$TMP"/server*; fail "client $*"; return; }
 	same_count 1 '^refused$' "$TMP/client" && same_count 1 '^accepted$' "$TMP/client"

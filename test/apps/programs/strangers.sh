@@ -57,7 +57,7 @@ mpi() {
 	while [ "$1" != -- ]; do options+=("$1"); shift; done
 	ranks=$2
 	shift 2
-	[ -x "$TMP/ranks" ] || mpicc -O2 -Wall -Wextra -Werror -o "$TMP/ranks" "$here/ranks.c" || return 1
+	[ -x "$TMP/ranks" ] || mpicc -O2 -Wall -Wextra -Werror -o "$TMP/ranks" "$here/src/ranks.c" || return 1
 	uroce_files "$NS1" --counters "$TMP/counters" -- env "$@" mpirun --allow-run-as-root --oversubscribe -n "$ranks" --mca coll ^hcoll --mca btl self "${options[@]}" "$TMP/ranks" \
 		>"$TMP/out" 2>&1 || { cat "$TMP/out"; fail "status $?"; return; }
 	cat "$TMP/out"
@@ -78,7 +78,7 @@ mpi_two_hosts() {
 	needs mpirun openmpi-bin && needs mpicc libopenmpi-dev || return
 	while [ "$1" != -- ]; do options+=("$1"); shift; done
 	shift
-	[ -x "$TMP/ranks" ] || mpicc -O2 -Wall -Wextra -Werror -o "$TMP/ranks" "$here/ranks.c" || return 1
+	[ -x "$TMP/ranks" ] || mpicc -O2 -Wall -Wextra -Werror -o "$TMP/ranks" "$here/src/ranks.c" || return 1
 	printf '#!/bin/sh\nshift\nexec ip netns exec %s sh -c "$*"\n' "$NS2" >"$TMP/agent" && chmod +x "$TMP/agent"
 	in_ns "$NS1" timeout -k 5 90 mpirun --allow-run-as-root --oversubscribe --mca plm_rsh_agent "$TMP/agent" --host uroce-1:2,uroce-2:2 --mca coll ^hcoll \
 		"${options[@]}" "$UROCE" run --dev eth0 "$@" -- "$TMP/ranks" >"$TMP/out" 2>&1 </dev/null || { cat "$TMP/out"; fail "status $?"; return; }
@@ -109,7 +109,7 @@ test_qemu_migration() {
 }
 test_qemu_migration_pinned() { test_qemu_migration on; }
 # monitor SIDE COMMAND...: what qemu's monitor says.
-monitor() { /usr/bin/python3 "$here/monitor.py" "$TMP/$1.monitor" "${@:2}"; }
+monitor() { /usr/bin/python3 "$here/src/monitor.py" "$TMP/$1.monitor" "${@:2}"; }
 
 # fio_both VERB: the client's verb; the server takes part in it from the other side.
 fio_both() {

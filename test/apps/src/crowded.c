@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * crowded [ADDRESS]: a server that accepts everybody, with two descriptors for each connection, and destroys what it hears to have ended;
- * with an address, a client that connects to it once. For test/apps/hostile.sh.
+ * with an address, a client that connects to it once. For test/apps/hostile/hostile.sh.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 # Programs of our own for connections that no packaged program makes.
 
-own_program() { [ -x "$TMP/$1" ] || gcc -O2 -Wall -Wextra -Werror -o "$TMP/$1" "$here/$1.c" -lrdmacm -libverbs; }
+own_program() { [ -x "$TMP/$1" ] || gcc -O2 -Wall -Wextra -Werror -o "$TMP/$1" "$here/src/$1.c" -lrdmacm -libverbs; }
 
 # crossing NS1 ADDR1 NS2 ADDR2 N: two programs that connect to each other at the same moment.
 crossing() {

@@ -3,7 +3,7 @@
 # A hostile peer against unmodified programs, over each kind of port. A row is a function row_NAME, which runs against 'rping -s -P' in the first
 # namespace; the attacks are those of hostile.py, in the second one. $victim is the server's address, $family 4 or 6.
 
-attack() { in_ns "$NS2" timeout 60 python3 -IS "$here/hostile.py" eth0 "$victim_mac" "$@"; }
+attack() { in_ns "$NS2" timeout 60 python3 -IS "$here/hostile/hostile.py" eth0 "$victim_mac" "$@"; }
 
 # attack_beside FILE ATTACK...: in the background; returns when it sees the wire. Adds to $attackers.
 attack_beside() {
@@ -204,7 +204,7 @@ half_open() {
 	local UROCE_PORT=$1 victim=fd77::1 hosts=$2 victim_mac
 	export UROCE_PORT
 	victim_mac=$(in_ns "$NS1" cat /sys/class/net/eth0/address)
-	gcc -O2 -Wall -Wextra -Werror -o "$TMP/crowded" "$here/crowded.c" -lrdmacm -libverbs || return 1
+	gcc -O2 -Wall -Wextra -Werror -o "$TMP/crowded" "$here/src/crowded.c" -lrdmacm -libverbs || return 1
 	serve 7333 "$NS1" "$TMP/server" --counters "$TMP/counters" -- prlimit --nofile=1024:1024 "$TMP/crowded" || return 1
 	attack flood victim=$victim ports=7333 seconds=3 least=1000 hosts="$hosts" rate=400 >"$TMP/attack" || return 1
 	for _ in 1 2 3; do

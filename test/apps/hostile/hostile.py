@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""A peer that says what it likes: raw RoCEv2 frames with right ICRCs, for test/apps/hostile.sh.
+"""A peer that says what it likes: raw RoCEv2 frames with right ICRCs, for test/apps/hostile/hostile.sh.
 
 hostile.py IFACE VICTIM_MAC ATTACK [KEY=VALUE...]
 

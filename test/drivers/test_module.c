@@ -11,7 +11,7 @@
 
 #include "drivers/ethdev/interface.h"
 #include "drivers/ethdev/module.h"
-#include "port_util.h"
+#include "test/drivers/port_util.h"
 
 #define PAYLOAD 1000
 

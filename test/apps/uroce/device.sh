@@ -479,7 +479,7 @@ test_linked_program() {
 	flags=$(PKG_CONFIG_PATH=$rdma/lib/pkgconfig:$pc pkg-config --cflags --libs uroce) || return 1
 	[[ " $flags " == *" -I$rdma/include "* && $flags != *-libverbs* && $flags != *-lrdmacm* ]] || { fail "flags: $flags"; return; }
 	# shellcheck disable=SC2086 # flags are words
-	gcc -Wall -Werror -MMD -MF "$TMP/linked.d" -o "$TMP/linked" "$here/linked.c" $flags || return 1
+	gcc -Wall -Werror -MMD -MF "$TMP/linked.d" -o "$TMP/linked" "$here/src/linked.c" $flags || return 1
 	grep -q "$rdma/include/rdma/rdma_cma.h" "$TMP/linked.d" || { fail "another rdma-core's headers"; return; }
 	! ldd "$TMP/linked" | grep -E 'libibverbs|librdmacm' || { fail "links rdma-core"; return; }
 	local lib

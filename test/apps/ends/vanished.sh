@@ -6,7 +6,7 @@
 vanished() {
 	local ns=$1
 	shift
-	gcc -O2 -Wall -Wextra -Werror -o "$TMP/vanished" "$here/vanished.c" -lrdmacm -libverbs || return 1
+	gcc -O2 -Wall -Wextra -Werror -o "$TMP/vanished" "$here/src/vanished.c" -lrdmacm -libverbs || return 1
 	serve 7322 "$NS1" "$TMP/server" --counters "$TMP/counters" "$@" -- "$TMP/vanished" || return 1
 	uroce_in "$ns" "$@" -- "$TMP/vanished" 10.77.0.1 >"$TMP/client" 2>&1 || { cat "$TMP/client" "$TMP/server"; fail "peer"; return; }
 	served "$TMP/server" || { cat "$TMP/server"; return 1; }
