@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "arena.h"
+#include "test/explore/arena.h"
 
 #include <errno.h>
 #include <stdio.h>

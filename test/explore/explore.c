@@ -19,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "search.h"
-#include "seen.h"
+#include "test/explore/search.h"
+#include "test/explore/seen.h"
 
 struct options {
 	int faults;

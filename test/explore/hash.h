@@ -13,7 +13,7 @@ struct state_hash {
 };
 
 struct state_hash hash_state(void);
-/* Does hash.c say of each member of the structures whether it counts? Exits otherwise: a new one has to be put into its tables. */
+/* Exits if test/explore/transport/hash.c does not say of each member of a structure whether it counts: it belongs into its tables. */
 void hash_self_check(void);
 
 #endif

@@ -13,8 +13,8 @@
 struct scenario {
 	const char *name;
 	/*
-	 * Messages of either end of each connection, in the order of posting, a letter each (model.c: kinds); an apostrophe after one: it
-	 * asks for no completion; ^: it is fenced.
+	 * Messages of either end of each connection, in the order of posting, a letter each (kinds in test/explore/transport/model.c); an
+	 * apostrophe after one: it asks for no completion; ^: it is fenced.
 	 */
 	const char *post[QPS][2];
 	bool late[2];      /* receives of that node are posted in between; otherwise before all else */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "search.h"
+#include "test/explore/search.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "arena.h"
-#include "hash.h"
-#include "seen.h"
+#include "test/explore/arena.h"
+#include "test/explore/hash.h"
+#include "test/explore/seen.h"
 
 struct level {
 	struct arena_snap *snap;

@@ -7,7 +7,7 @@
 #ifndef UR_EXPLORE_SEARCH_H
 #define UR_EXPLORE_SEARCH_H
 
-#include "step.h"
+#include "test/explore/step.h"
 
 #define DEPTH 1000
 #define CHAIN 400 /* steps without a fault or another choice, within which everything completes */

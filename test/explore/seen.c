@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "seen.h"
+#include "test/explore/seen.h"
 
 #include <sys/mman.h>
 
-#include "arena.h"
+#include "test/explore/arena.h"
 
 #define FIRST_BITS 18
 #define FAULTS 7u /* in an entry: one more than the faults left; 0: an empty entry */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What can happen in a state, and lets it happen: step.c for the transport, cm_step.c for the connection manager. */
+/* What can happen in a state, and lets it happen: step.c of transport/ for the transport, of cm/ for the connection manager. */
 #ifndef UR_EXPLORE_STEP_H
 #define UR_EXPLORE_STEP_H
 
@@ -7,13 +7,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "scenario.h"
-#include "violation.h"
+#include "test/explore/scenario.h"
+#include "test/explore/violation.h"
 
 #define CHOICES 40
 
 struct choice {
-	uint8_t kind; /* of those in step.c or cm_step.c */
+	uint8_t kind; /* of those in step.c of transport/ or cm/ */
 	uint8_t node; /* where it happens; of frames: who sent it */
 	uint8_t q;    /* of posts: the connection */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "violation.h"
+#include "test/explore/violation.h"
 
 #include <stdarg.h>
 #include <stddef.h>

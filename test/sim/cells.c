@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "prog.h"
+#include "test/sim/prog.h"
 
 bool cell_aim(struct prog *p, struct sim_op *op, struct ibv_send_wr *wr)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Events, the end of a connection, and what must hold when everything is over. */
-#include "prog.h"
+#include "test/sim/prog.h"
 
 #define S(x) (1u << (x))
 

@@ -2,7 +2,7 @@
 /* QPs: making, connecting, breaking, taking down. */
 #include <string.h>
 
-#include "prog.h"
+#include "test/sim/prog.h"
 
 #define LW IBV_ACCESS_LOCAL_WRITE
 #define RW IBV_ACCESS_REMOTE_WRITE

@@ -3,7 +3,7 @@
  * magnitude. */
 #include <stdio.h>
 
-#include "world.h"
+#include "test/sim/world.h"
 
 const struct fabric fabric_plain = {
 	.tx = {{.delay = 500, .rate_mbps = 100000}, {.delay = 500, .rate_mbps = 100000}},

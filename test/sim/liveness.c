@@ -9,7 +9,7 @@
  */
 #include <limits.h>
 
-#include "prog.h"
+#include "test/sim/prog.h"
 #include "transport/requester/completer.h"
 #include "wire/rnr.h"
 

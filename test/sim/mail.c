@@ -9,7 +9,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "world.h"
+#include "test/sim/world.h"
 
 static struct mailbox *box_of(struct ur_queue *q)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "prog.h"
+#include "test/sim/prog.h"
 
 #define RED_BYTE 0xdb
 #define POISON 0xa5

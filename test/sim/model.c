@@ -3,7 +3,7 @@
  * Completions against what was posted. RC: each request completes once, in order, with success unless there is a reason; receives complete
  * in the order of posting with what was sent; data is in place when it is said to be; after an error there is nothing but flushes.
  */
-#include "prog.h"
+#include "test/sim/prog.h"
 
 #define S(x) (1u << (x))
 

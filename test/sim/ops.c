@@ -2,7 +2,7 @@
 /* The table of operations, and the posting of random send requests, legal or not. */
 #include <string.h>
 
-#include "prog.h"
+#include "test/sim/prog.h"
 
 #define S(x) (1u << (x))
 #define RELIABLE (S(RC) | S(XRC))

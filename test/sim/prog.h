@@ -21,7 +21,7 @@
 #ifndef UR_TEST_PROG_H
 #define UR_TEST_PROG_H
 
-#include "world.h"
+#include "test/sim/world.h"
 
 #define OPS_MAX 2048
 #define RECVS_MAX 8192

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "observe/trace_text.h"
-#include "prog.h"
+#include "test/sim/prog.h"
 
 #define STEPS_MAX 3000000
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "prog.h"
+#include "test/sim/prog.h"
 
 static bool may_post(struct prog *p, const struct sim_rq *rq)
 {

@@ -3,7 +3,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "prog.h"
+#include "test/sim/prog.h"
 #include "wire/frame.h"
 
 #define LW IBV_ACCESS_LOCAL_WRITE

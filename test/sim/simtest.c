@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "prog.h"
+#include "test/sim/prog.h"
 
 #define JOBS_MAX 64
 

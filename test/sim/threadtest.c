@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "world.h"
+#include "test/sim/world.h"
 
 #define DEPTH 16
 #define SIZE 3000

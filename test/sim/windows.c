@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "prog.h"
+#include "test/sim/prog.h"
 
 #define S(x) (1u << (x))
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "world.h"
+#include "test/sim/world.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* See report.h. */
-#include "report.h"
+#include "test/sim/loss/report.h"
 
 #include <stddef.h>
 #include <stdio.h>

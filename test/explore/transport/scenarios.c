@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "scenario.h"
+#include "test/explore/scenario.h"
 
 #include "transport/transport.h"
 

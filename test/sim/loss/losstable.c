@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report.h"
-#include "stream.h"
+#include "test/sim/loss/report.h"
+#include "test/sim/loss/stream.h"
 
 #define MTU 4096
 #define FRAME (MTU + 58 + 24) /* headers, ICRC, FCS, preamble and gap of most packets */

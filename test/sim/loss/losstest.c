@@ -6,7 +6,7 @@
  */
 #include <stdio.h>
 
-#include "stream.h"
+#include "test/sim/loss/stream.h"
 
 #define US UR_NS_PER_US
 #define MS UR_NS_PER_MS

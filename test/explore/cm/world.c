@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cm_world.h"
+#include "test/explore/cm/world.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  */
 #include <stdio.h>
 
-#include "stream.h"
+#include "test/sim/loss/stream.h"
 
 static unsigned passed, failed;
 

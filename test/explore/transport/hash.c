@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What tables say of the members of the transport's structures (hash_fields.h). hash_self_check sees to it that none is missing. */
-#include "hash.h"
+#include "test/explore/hash.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "hash_fields.h"
+#include "test/explore/transport/hash_fields.h"
 
 static const struct table *const tables[] = {
 	&window_table,    &rtt_table,    &probe_table,     &cwnd_table,   &timer_table, &follow_table, &repair_table, &repeat_table,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "model.h"
+#include "test/explore/transport/model.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "arena.h"
-#include "cm_world.h"
-#include "hash.h"
-#include "step.h"
+#include "test/explore/arena.h"
+#include "test/explore/cm/world.h"
+#include "test/explore/hash.h"
+#include "test/explore/step.h"
 
 enum cm_kind {
 	CM_ARRIVE,

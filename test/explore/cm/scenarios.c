@@ -4,7 +4,7 @@
  * what is established; D: what it has accepted and is not established yet; x: gives up a connection, whatever it is in; l: looks up a QP;
  * L: answers a lookup.
  */
-#include "scenario.h"
+#include "test/explore/scenario.h"
 
 #define SCRIPT(active, passive)                                                                                                            \
 	{                                                                                                                                  \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* See stream.h. */
-#include "stream.h"
+#include "test/sim/loss/stream.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Time passes when a timer expires, and only then: what arrives, arrives at once. */
-#include "world.h"
+#include "test/explore/transport/world.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "arena.h"
+#include "test/explore/arena.h"
 #include "wire/bulk.h"
 #include "wire/row.h"
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Two connection managers, a wire between them, and two programs: one that connects, looks up, disconnects and gives up, and one that
- * answers. What each of them does is a script (cm_scenarios.c); its steps are taken when they can be.
+ * answers. What each of them does is a script (scenarios.c); its steps are taken when they can be.
  */
 #ifndef UR_EXPLORE_CM_WORLD_H
 #define UR_EXPLORE_CM_WORLD_H
 
 #include "base/random.h"
 #include "cm/internal.h"
-#include "scenario.h"
-#include "violation.h"
+#include "test/explore/scenario.h"
+#include "test/explore/violation.h"
 
 #define CM_SIDES 2
 #define CM_CONNS 6 /* of a side, ever */

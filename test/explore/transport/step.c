@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "step.h"
+#include "test/explore/step.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "arena.h"
-#include "hash.h"
-#include "model.h"
+#include "test/explore/arena.h"
+#include "test/explore/hash.h"
+#include "test/explore/transport/model.h"
 
 /* In the order in which things happen where there is no choice: what has been sent arrives, what is left is posted, then time passes. */
 enum step_kind {

@@ -12,7 +12,7 @@
 #ifndef UR_EXPLORE_MODEL_H
 #define UR_EXPLORE_MODEL_H
 
-#include "world.h"
+#include "test/explore/transport/world.h"
 
 /* After world_open. Exits when there is no such scenario. */
 void model_open(void);

@@ -5,7 +5,7 @@
 
 #include "transport/owed/keep.h"
 #include "transport/owed/rd_table.h"
-#include "world.h"
+#include "test/explore/transport/world.h"
 
 enum how { VALUE, TIME, NOT };
 

@@ -6,9 +6,9 @@
 #ifndef UR_EXPLORE_WORLD_H
 #define UR_EXPLORE_WORLD_H
 
-#include "scenario.h"
+#include "test/explore/scenario.h"
 #include "transport/state/tp_priv.h"
-#include "violation.h"
+#include "test/explore/violation.h"
 
 #define NODES 2
 #define BURST 8 /* packets that a node sends at a time */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "stream.h"
+#include "test/sim/loss/stream.h"
 
 #define MS UR_NS_PER_MS
 #define US UR_NS_PER_US
