@@ -2,7 +2,7 @@
 /*
  * drivers: what moves packets. A port (struct ur_port) is a device: it has addresses, a link and multicast groups. Its queue (struct
  * ur_queue) moves the packets. A driver fills two small vtables, and the engine is blind to which driver it has: drivers/ethdev is a DPDK
- * port, drivers/sim one end of an in-process fabric in virtual time.
+ * port, test/port one end of an in-process fabric in virtual time.
  */
 #ifndef UR_PORT_H
 #define UR_PORT_H

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test/sim: whole NICs over drivers/sim in virtual time. world.h is two hosts on a fabric, or two processes of one host (mail.c), fabric.c
+ * test/sim: whole NICs over test/port in virtual time. world.h is two hosts on a fabric, or two processes of one host (mail.c), fabric.c
  * draws random fabrics, prog.h is a random program of verbs with the model of what RDMA promises, simtest.c runs seeds.
  */
 #ifndef UR_TEST_WORLD_H
 #define UR_TEST_WORLD_H
 
 #include "base/rng.h"
-#include "drivers/sim/sim.h"
 #include "nic/nic.h"
+#include "test/port/sim.h"
 
 #define WORLD_HOSTS 2
 

@@ -7,8 +7,8 @@
 #ifndef UR_TEST_STREAM_H
 #define UR_TEST_STREAM_H
 
-#include "drivers/sim/sim.h"
 #include "nic/nic.h"
+#include "test/port/sim.h"
 
 #define STREAM_SENDERS 32
 #define STREAM_PINGS 20000

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "between/between.h"
-#include "drivers/sim/sim.h"
 #include "nic/nic.h"
+#include "test/port/sim.h"
 #include "wire/frame.h"
 
 #define THROUGH_MEM (1u << 20)

@@ -8,8 +8,8 @@
 
 #include <CUnit/CUnit.h>
 
-#include "drivers/sim/sim.h"
 #include "nic/nic.h"
+#include "test/port/sim.h"
 #include "wire/frame.h"
 
 #define NICS_MAX 4

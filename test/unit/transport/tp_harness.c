@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "drivers/sim/hide.h"
+#include "test/port/hide.h"
 
 const struct th_opt th_default = {
 	.mtu = IBV_MTU_1024,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of drivers/sim share: sim.c has buffers and ports, switch.c links and time, fault.c what goes wrong, train.c what travels
+ * What the files of test/port share: sim.c has buffers and ports, switch.c links and time, fault.c what goes wrong, unit.c what travels
  * as one, kernel.c what a kernel does for a bare port.
  */
 #ifndef UR_SIM_INTERNAL_H
@@ -8,8 +8,8 @@
 
 #include "base/pool.h"
 #include "base/rng.h"
-#include "drivers/sim/sim.h"
 #include "fault/flows.h"
+#include "test/port/sim.h"
 
 #define UR_SIM_HEADROOM 64
 #define UR_SIM_TRAIN 65600 /* bytes of a train, headers included */

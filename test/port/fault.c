@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What goes wrong with a frame: by chance, from the seeded generator, and by rules that name it. */
-#include "drivers/sim/internal.h"
+#include "test/port/internal.h"
 
 #define ETH_LEN 14
 

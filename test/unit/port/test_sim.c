@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* drivers/sim: forwarding, faults, rules, rates, determinism, and that every buffer comes back. */
+/* test/port: forwarding, faults, rules, rates, determinism, and that every buffer comes back. */
 #include <CUnit/CUnit.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/bytes.h"
-#include "drivers/sim/sim.h"
+#include "test/port/sim.h"
 
 #define BURST 64
 

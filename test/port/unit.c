@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Units of frames: how a train becomes one, and what may happen to it on the way as it does to no single frame. */
 #include "base/bytes.h"
-#include "drivers/sim/internal.h"
+#include "test/port/internal.h"
 #include "wire/frame.h"
 #include "wire/ip.h"
 #include "wire/train.h"

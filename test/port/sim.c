@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "base/bytes.h"
-#include "drivers/sim/hide.h"
-#include "drivers/sim/internal.h"
+#include "test/port/hide.h"
+#include "test/port/internal.h"
 #include "wire/train.h"
 
 #define NPKTS_DEFAULT 4096

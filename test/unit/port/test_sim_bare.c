@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* drivers/sim: bare ports, which are a kernel's sockets. */
+/* test/port: bare ports, which are a kernel's sockets. */
 #include "sim_fabric.h"
 #include "wire/msg/arp.h"
 #include "wire/msg/icmp.h"

@@ -4,7 +4,7 @@
  * forwarded onto the links to its receivers, and each copy becomes an event at a port. Events are a binary heap by time.
  */
 #include "base/bytes.h"
-#include "drivers/sim/internal.h"
+#include "test/port/internal.h"
 #include "wire/frame.h"
 #include "wire/msg/arp.h"
 

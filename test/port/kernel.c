@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "base/bytes.h"
-#include "drivers/sim/internal.h"
+#include "test/port/internal.h"
 #include "wire/ip.h"
 #include "wire/msg/arp.h"
 #include "wire/msg/icmp.h"

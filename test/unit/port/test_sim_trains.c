@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* drivers/sim: trains as one unit, and what may become of them. */
+/* test/port: trains as one unit, and what may become of them. */
 #include "sim_fabric.h"
 
 void ur_suite_sim_trains(void);

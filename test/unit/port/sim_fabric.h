@@ -5,7 +5,7 @@
 
 #include <CUnit/CUnit.h>
 
-#include "drivers/sim/sim.h"
+#include "test/port/sim.h"
 #include "wire/crc/icrc.h"
 #include "wire/train.h"
 #include "wire_samples.h"

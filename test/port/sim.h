@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * drivers/sim: an in-process fabric in virtual time. N ports hang on one switch; each port has a link in either direction with
+ * test/port: an in-process fabric in virtual time. N ports hang on one switch; each port has a link in either direction with
  * its own delay, rate and faults. Nothing happens by itself: what is sent is scheduled, and ur_sim_advance delivers it. The same
  * seed and the same calls give the same run, whatever the machine does. One thread at a time.
  *
