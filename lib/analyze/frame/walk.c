@@ -298,44 +298,7 @@ static enum layer arista(struct an_walk *w, struct an_pkt *p)
 	return without_ethernet(p, form == 1 || form == 2 ? tag_of(w, (form == 1 ? 12 : 10) + 2) : END);
 }
 
-/* --- what is not read --- */
-
-static enum layer roce_v1(struct an_walk *w, struct an_pkt *p)
-{
-	(void)w;
-	p->strange = UR_AN_ROCE_V1;
-	return END;
-}
-
-static enum layer infiniband(struct an_walk *w, struct an_pkt *p)
-{
-	(void)w;
-	p->strange = UR_AN_INFINIBAND;
-	return END;
-}
-
-static enum layer esp(struct an_walk *w, struct an_pkt *p)
-{
-	(void)w;
-	p->strange = UR_AN_IPSEC;
-	return END;
-}
-
-static enum layer macsec(struct an_walk *w, struct an_pkt *p)
-{
-	(void)w;
-	p->strange = UR_AN_MACSEC;
-	return END;
-}
-
-static enum layer ultra_ethernet(struct an_walk *w, struct an_pkt *p)
-{
-	(void)w;
-	p->strange = UR_AN_ULTRA_ETHERNET;
-	return END;
-}
-
-/* --- the table --- */
+/* --- the tables --- */
 
 static enum layer (*const layers[LAYERS])(struct an_walk *w, struct an_pkt *p) = {
 	[ETHERNET] = ethernet,
@@ -368,11 +331,11 @@ static enum layer (*const layers[LAYERS])(struct an_walk *w, struct an_pkt *p) =
 	[COOKED2] = an_layer_cooked2,
 	[LOOPBACK] = an_layer_loopback,
 	[ERF] = an_layer_erf_record,
-	[ROCE_V1] = roce_v1,
-	[INFINIBAND] = infiniband,
-	[ESP] = esp,
-	[MACSEC] = macsec,
-	[ULTRA_ETHERNET] = ultra_ethernet,
+};
+
+static const uint8_t unread[LAYERS] = {
+	[ROCE_V1] = UR_AN_ROCE_V1, [INFINIBAND] = UR_AN_INFINIBAND,         [ESP] = UR_AN_IPSEC,
+	[MACSEC] = UR_AN_MACSEC,   [ULTRA_ETHERNET] = UR_AN_ULTRA_ETHERNET,
 };
 
 bool an_walk(const struct ur_an_frame *f, struct an_pkt *p, struct an_walk *w)
@@ -387,7 +350,9 @@ bool an_walk(const struct ur_an_frame *f, struct an_pkt *p, struct an_walk *w)
 	w->truncated = false;
 	w->last_hop = NULL;
 	w->fragment.n = 0;
-	for (unsigned i = 0; at > PACKET && i < STEPS; i++)
+	for (unsigned i = 0; layers[at] && i < STEPS; i++)
 		at = layers[at](w, p);
+	if (unread[at])
+		p->strange = unread[at];
 	return at == PACKET;
 }
