@@ -56,20 +56,10 @@ static void report_packet(struct ur_analysis *a, const struct an_pkt *p, enum ur
 					  .dst = p->dst,
 					  .qpn = p->bth.dqpn,
 					  .v = {p->bth.opcode, p->bth.tver},
-					  .s = {phrase}});
-}
-
-/* With a right ICRC: its sender has meant it. */
-static void odd_opcode(struct ur_analysis *a, const struct an_pkt *p)
-{
-	const struct an_flow as = {.src = p->src, .dst = p->dst};
-
-	report_packet(a, p, UR_RULE_OPCODE, NULL);
-	if (p->icrc == AN_ICRC_OK && (p->bth.tver || (p->bth.opcode & UR_SERVICE_MASK) == UR_RC))
-		an_tell_wrong(
-			a, &as, false,
-			(struct ur_finding){.rule = UR_RULE_OPCODE, .frame = p->frame, .when = p->when, .v = {p->bth.opcode, p->bth.tver}},
-			(struct ur_an_fact){.kind = p->bth.tver ? UR_AN_F_ODD_VERSION : UR_AN_F_ODD_OPCODE});
+					  .s = {phrase},
+					  .sub = p->bth.tver != 0,
+					  .opcode = p->bth.opcode,
+					  .with = p->icrc == AN_ICRC_OK ? UR_AN_INTACT : 0});
 }
 
 /* False when no receiver would take the packet. */
@@ -82,7 +72,7 @@ static bool check_packet(struct ur_analysis *a, const struct an_pkt *p)
 	if (p->wrong)
 		report_packet(a, p, UR_RULE_LENGTH, p->wrong);
 	else if (p->bad_opcode)
-		odd_opcode(a, p);
+		report_packet(a, p, UR_RULE_OPCODE, NULL);
 	else
 		return true;
 	an_damage_note(a, p);
@@ -104,12 +94,7 @@ static void note_hidden(struct ur_analysis *a, const struct an_pkt *p)
 static void uc_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 {
 	if (f->cm)
-		an_tell_wrong(a, f, false,
-			      (struct ur_finding){.rule = UR_RULE_RECORDER,
-						  .frame = p->frame,
-						  .when = p->when,
-						  .s = {"{s1} on an unreliable connection", p->op->name}},
-			      (struct ur_an_fact){.kind = UR_AN_F_UC_ANSWER, .opcode = UR_UC});
+		an_report_at(a, f, p, (struct ur_finding){.rule = UR_RULE_UC_ANSWER, .s = {p->op->name}});
 }
 
 static void connected(struct ur_analysis *a, const struct an_pkt *p)

@@ -68,6 +68,11 @@ struct ur_finding {
 	uint32_t qpn; /* the destination QP of `frame`, 0 when there is none */
 	uint64_t v[4];
 	const char *s[2]; /* constant phrases */
+	enum ur_severity severity; /* that of its rule; a warning at most where there is an excuse */
+	const char *excuse;        /* why the recording does not prove that a host is to blame; NULL: it does */
+	/* for those who judge a host (facts.h) */
+	uint8_t sub, opcode; /* opcode: of the request */
+	uint32_t with;       /* enum ur_an_with */
 };
 
 /* Writes the sentence, cut to `room` bytes with the terminating zero; returns its length. */
@@ -171,7 +176,7 @@ struct ur_an_datagrams {        /* from one QP to another, or to a group */
 struct ur_an_totals {
 	uint64_t forgotten; /* connections, by ur_analysis_forget */
 	uint64_t frames, roce, bytes, other, cut, damaged, datagrams, cm, cnps, pauses;
-	uint64_t findings[UR_RULE_COUNT];
+	uint64_t findings[UR_RULE_COUNT], severities[UR_ERROR + 1];
 	ur_time first, last;
 	uint32_t conns, dflows;
 };

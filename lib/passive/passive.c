@@ -10,7 +10,7 @@
 #include "passive/table.h"
 
 #define TEXT 512
-#define KIND_ROWS 48 /* of one kind of fact */
+#define KIND_ROWS 48 /* of one finding or fact */
 /* A recording may never end, so connections that have been over or idle for this long are forgotten. */
 #define LOOK_NS (10 * UR_NS_PER_S)
 #define IDLE_NS (60 * UR_NS_PER_S)
@@ -28,7 +28,7 @@ struct linked { /* a row, and its rule's number */
 	unsigned rule;
 };
 
-struct kind { /* the rows of a kind of fact */
+struct kind { /* the rows of a finding or fact */
 	struct linked row[KIND_ROWS];
 	unsigned n;
 };
@@ -41,7 +41,7 @@ struct ur_passive {
 	uint64_t beyond;
 	ur_time when, looked;
 	uint32_t since; /* frames since the last search for such connections */
-	struct kind kind[UR_AN_FACT_COUNT];
+	struct kind kind[UR_FACT_END];
 };
 
 /* Rows and rules are in the same order; where they are not, the search starts again from the first rule. */
@@ -117,42 +117,46 @@ static struct host *host_of(struct ur_passive *v, const struct ur_gid *g)
 	return h;
 }
 
-/* --- facts --- */
+/* --- findings and facts --- */
 
-static void count(struct ur_pv_count *c, const struct ur_an_fact *f)
+static void count(struct ur_pv_count *c, const struct ur_finding *f, unsigned enough)
 {
+	struct ur_finding proved = *f;
 	char text[TEXT];
 
-	if (!f->wrong && !f->excuse) {
+	if (f->rule > UR_RULE_COUNT && !f->excuse) {
 		c->obeyed++;
 		return;
 	}
-	if (f->excuse && (!f->enough || c->obeyed || c->aside + 1 < f->enough)) {
+	if (f->excuse && (!enough || c->obeyed || c->aside + 1 < enough)) {
 		c->why = c->aside++ ? c->why : f->excuse;
 		return;
 	}
 	if (c->broken++)
 		return;
-	ur_finding_text(f->wrong, text, sizeof(text));
+	proved.excuse = NULL;
+	ur_finding_text(&proved, text, sizeof(text));
 	c->what = strdup(text);
 	c->frame = f->frame;
 }
 
-static void judge(void *ctx, const struct ur_an_fact *f)
+static void judge(void *ctx, const struct ur_finding *f)
 {
 	struct ur_passive *v = ctx;
-	const struct kind *k = &v->kind[f->kind];
-	struct host *h = NULL;
+	const struct kind *k = &v->kind[f->rule];
 
 	for (unsigned i = 0; i < k->n; i++) {
-		if (!ur_pv_row_fits(k->row[i].row, f))
+		const struct ur_pv_row *r = k->row[i].row;
+		struct host *h;
+
+		if (!ur_pv_row_fits(r, f))
 			continue;
-		h = h ? h : host_of(v, f->by);
+		h = host_of(v, r->by_dst ? &f->dst : &f->src);
 		if (!h) {
 			v->beyond++;
 			return;
 		}
-		count(&h->count[k->row[i].rule], f);
+		count(&h->count[k->row[i].rule], f, r->enough);
 	}
 }
 
@@ -166,13 +170,13 @@ struct ur_passive *ur_passive_create(uint64_t salt)
 		return NULL;
 	v->table.salt = salt;
 	v->nrules = ur_cf_rule_count();
-	v->a = ur_analysis_create(NULL, NULL, salt);
+	v->a = ur_analysis_create(judge, v, salt);
 	if (!v->a) {
 		free(v);
 		return NULL;
 	}
 	link_rows(v);
-	ur_analysis_judge(v->a, judge, v);
+	ur_analysis_facts(v->a);
 	return v;
 }
 
@@ -248,22 +252,22 @@ void ur_passive_totals(const struct ur_passive *v, struct ur_an_totals *t)
 	ur_analysis_totals(v->a, t);
 }
 
-static bool speaks(unsigned rule, enum ur_an_weight least)
+static bool has_row(unsigned rule, bool proves)
 {
 	const char *name = ur_cf_rule(rule)->name;
 
 	for (const struct ur_pv_row *r = ur_pv_rows; r->rule; r++)
-		if (ur_an_weights[r->kind] >= least && strcmp(r->rule, name) == 0)
+		if (strcmp(r->rule, name) == 0 && (!proves || (r->kind < UR_RULE_COUNT && !r->doubt)))
 			return true;
 	return false;
 }
 
 bool ur_passive_judges(unsigned rule)
 {
-	return speaks(rule, UR_AN_RIGHT);
+	return has_row(rule, false);
 }
 
 bool ur_passive_convicts(unsigned rule)
 {
-	return speaks(rule, UR_AN_WRONG);
+	return has_row(rule, true);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/passive: which rules of lib/conform the hosts of a recording obey and break. lib/analyze follows the connections and reports facts
- * (analyze/facts.h); a table says which rule a fact is about. A rule is called broken only where the recording proves it; what could also
- * be explained by a loss, a copy, the order of arrival or a gap in the recording is counted separately, with the reason.
+ * lib/passive: which rules of lib/conform the hosts of a recording obey and break. lib/analyze follows the connections and reports
+ * findings and facts (analyze/rules.h); a table says which rule one is about, and which host. A rule is called broken only where the
+ * recording proves it; what could also be explained by a loss, a copy, the order of arrival or a gap in the recording is counted
+ * separately, with the reason.
  *
  * Sans I/O. Memory is bounded by the hosts (UR_PV_HOSTS) and what the analysis holds: connections that are over are forgotten.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The one table: which fact speaks of which rule. */
+/* The one table: which findings and facts of lib/analyze speak of which rule, and of whom. */
 #ifndef UR_PASSIVE_TABLE_H
 #define UR_PASSIVE_TABLE_H
 
@@ -9,14 +9,17 @@
 
 struct ur_pv_row {
 	const char *rule; /* its name in lib/conform; NULL after the last */
-	uint8_t kind;     /* enum ur_an_fact_kind */
+	uint8_t kind;     /* enum ur_rule */
 	uint8_t sub;      /* UR_PV_ANY: every one */
+	uint8_t enough;   /* after this number of times, without ever having been right, no excuse counts; 0: an excuse always counts */
+	bool by_dst;      /* it is the receiver that is judged */
+	bool doubt;       /* the finding always has an excuse */
 	uint32_t with, without;
 };
 
 extern const struct ur_pv_row ur_pv_rows[];
 
-static inline bool ur_pv_row_fits(const struct ur_pv_row *r, const struct ur_an_fact *f)
+static inline bool ur_pv_row_fits(const struct ur_pv_row *r, const struct ur_finding *f)
 {
 	return (r->sub == UR_PV_ANY || r->sub == f->sub) && (f->with & r->with) == r->with && !(f->with & r->without);
 }

@@ -19,16 +19,16 @@ static void print_line(const struct ur_pcap_file *f, const struct ur_pcap_findin
 {
 	const char *clause = ur_rules[g->rule].clause;
 
-	printf("%s:%u %s %s %s%s%s%s\n", f->name, g->frame, ur_pcap_severity(g->rule), ur_rules[g->rule].name, g->text, *clause ? " (" : "",
-	       clause, *clause ? ")" : "");
+	printf("%s:%u %s %s %s%s%s%s\n", f->name, g->frame, ur_pcap_severity(g->severity), ur_rules[g->rule].name, g->text,
+	       *clause ? " (" : "", clause, *clause ? ")" : "");
 }
 
 /* A JSON number of jansson has no room for nanoseconds since 1970, so the time is printed between the two halves of the object. */
 static void print_json(const struct ur_pcap_file *f, const struct ur_pcap_finding *g)
 {
 	json_t *place = json_pack("{s:o, s:I}", "file", ur_json_text(f->name), "frame", (json_int_t)g->frame);
-	json_t *rest = json_pack("{s:s, s:s, s:I, s:o, s:s}", "severity", ur_pcap_severity(g->rule), "rule", ur_rules[g->rule].name, "qpn",
-				 (json_int_t)g->qpn, "sentence", ur_json_text(g->text), "clause", ur_rules[g->rule].clause);
+	json_t *rest = json_pack("{s:s, s:s, s:I, s:o, s:s}", "severity", ur_pcap_severity(g->severity), "rule", ur_rules[g->rule].name,
+				 "qpn", (json_int_t)g->qpn, "sentence", ur_json_text(g->text), "clause", ur_rules[g->rule].clause);
 
 	putchar('{');
 	json_dumpf(place, stdout, JSON_COMPACT | JSON_EMBED);
@@ -41,7 +41,7 @@ static void print_json(const struct ur_pcap_file *f, const struct ur_pcap_findin
 
 static void print(const struct ur_pcap_file *f, const struct ur_pcap_finding *g)
 {
-	if (quiet && ur_rules[g->rule].severity == UR_NOTE)
+	if (quiet && g->severity == UR_NOTE)
 		return;
 	if (json)
 		print_json(f, g);
@@ -62,7 +62,6 @@ static int check(const char *name)
 	const bool live = strcmp(name, "-") == 0;
 	struct ur_pcap_file f;
 	struct ur_an_totals t = {0};
-	uint64_t by[3] = {0};
 	int rc = UR_EXIT_USAGE;
 
 	if (live)
@@ -72,8 +71,6 @@ static int check(const char *name)
 		return rc;
 	}
 	ur_analysis_totals(f.analysis, &t);
-	for (unsigned i = 0; i < UR_RULE_COUNT; i++)
-		by[ur_rules[i].severity] += t.findings[i];
 	for (size_t i = 0; i < f.n && !live; i++)
 		print(&f, &f.found[i]);
 	for (unsigned i = 0; i < UR_RULE_COUNT && !json; i++)
@@ -82,9 +79,10 @@ static int check(const char *name)
 	if (!json)
 		printf("%s: %" PRIu64 " frame%s, %" PRIu64 " RoCEv2 packet%s, %u connection%s: %" PRIu64 " error%s, %" PRIu64
 		       " warning%s, %" PRIu64 " note%s\n",
-		       name, t.frames, ur_plural(t.frames), t.roce, ur_plural(t.roce), t.conns, ur_plural(t.conns), by[UR_ERROR],
-		       ur_plural(by[UR_ERROR]), by[UR_WARNING], ur_plural(by[UR_WARNING]), by[UR_NOTE], ur_plural(by[UR_NOTE]));
-	rc = ur_pcap_status(name, &f.end, by[UR_ERROR] ? UR_EXIT_FAIL : 0);
+		       name, t.frames, ur_plural(t.frames), t.roce, ur_plural(t.roce), t.conns, ur_plural(t.conns), t.severities[UR_ERROR],
+		       ur_plural(t.severities[UR_ERROR]), t.severities[UR_WARNING], ur_plural(t.severities[UR_WARNING]),
+		       t.severities[UR_NOTE], ur_plural(t.severities[UR_NOTE]));
+	rc = ur_pcap_status(name, &f.end, t.severities[UR_ERROR] ? UR_EXIT_FAIL : 0);
 	ur_pcap_close(&f);
 	return rc;
 }

@@ -131,19 +131,18 @@ static void found(void *ctx, const struct ur_finding *f)
 {
 	struct watch *w = ctx;
 	struct ur_pcap_file *file = &w->file;
-	const enum ur_severity severity = ur_rules[f->rule].severity;
 	char text[UR_PCAP_TEXT];
 
-	w->found += severity != UR_NOTE;
-	if (quiet && severity == UR_NOTE)
+	w->found += f->severity != UR_NOTE;
+	if (quiet && f->severity == UR_NOTE)
 		return;
 	ur_finding_text(f, text, sizeof(text));
 	print_time(f->when ? f->when : w->newest);
-	printf("frame %u %s %s %s\n", f->frame, ur_pcap_severity(f->rule), ur_rules[f->rule].name, text);
+	printf("frame %u %s %s %s\n", f->frame, ur_pcap_severity(f->severity), ur_rules[f->rule].name, text);
 	fflush(stdout);
 	if (file->untold[f->rule]++ >= FINDINGS_MOST || file->n == file->room)
 		return;
-	file->found[file->n] = (struct ur_pcap_finding){f->frame, (uint32_t)file->n, f->rule, f->when, f->qpn, strdup(text)};
+	file->found[file->n] = (struct ur_pcap_finding){f->frame, (uint32_t)file->n, f->rule, f->severity, f->when, f->qpn, strdup(text)};
 	file->n += file->found[file->n].text != NULL;
 }
 

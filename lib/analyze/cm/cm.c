@@ -12,7 +12,6 @@
 #include "analyze/frame/hash.h"
 #include "analyze/state/cm_facts.h"
 #include "analyze/state/report.h"
-#include "analyze/state/tell.h"
 #include "wire/frame.h"
 #include "wire/msg/cm_msg.h"
 
@@ -150,7 +149,7 @@ static const struct an_cm_message *answer_to(const struct an_cm *c, enum ur_cm_a
 
 	for (unsigned i = 0; i < ur_array_size(table); i++)
 		for (unsigned k = 0; table[i].attr == attr && k < ur_array_size(table[i].answers) && table[i].answers[k]; k++) {
-			const struct an_cm_message *m = &c->msg[!back][table[i].answers[k] - UR_CM_REQ];
+			const struct an_cm_message *m = an_cm_message(c, !back, (enum ur_cm_attr)table[i].answers[k]);
 
 			newest = m->n && (!newest || m->newest > newest->newest) ? m : newest;
 		}
@@ -159,13 +158,17 @@ static const struct an_cm_message *answer_to(const struct an_cm *c, enum ur_cm_a
 
 static void say_again(struct ur_analysis *a, const struct an_cm *c, const struct an_pkt *p, enum ur_cm_attr attr, bool back)
 {
-	const struct an_cm_message *m = &c->msg[back][attr - UR_CM_REQ], *answer = answer_to(c, attr, back);
+	const struct an_cm_message *m = an_cm_message(c, back, attr), *answer = answer_to(c, attr, back);
+	/* An MRA does not end it. */
+	const bool ended = attr != UR_CM_REP || an_cm_message(c, 0, UR_CM_RTU)->n || an_cm_message(c, 0, UR_CM_REJ)->n;
 
 	report(a, p,
 	       (struct ur_finding){.rule = answer ? UR_RULE_CM_AGAIN : UR_RULE_CM_RETRY,
 				   .seen = {m->newest, answer ? answer->newest : 0},
 				   .v = {an_since(p->when, m->newest_when)},
-				   .s = {ur_cm_attr_name(attr)}});
+				   .s = {ur_cm_attr_name(attr)},
+				   .sub = ended ? (uint8_t)attr : 0,
+				   .excuse = answer ? "the answer may have been lost after the recorder" : NULL});
 }
 
 /* Counts it; reports it when it has come before and is one that is repeated without an answer. `back`: from the side that was asked. */
@@ -184,8 +187,7 @@ static void note(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *p,
 	m->newest = p->frame;
 	m->newest_when = p->when;
 	m->n++;
-	if (an_judged(a))
-		an_tell_cm(a, c, p, attr, back);
+	an_tell_cm(a, c, p, attr, back);
 }
 
 /* --- addresses in a request --- */
@@ -323,13 +325,30 @@ static void connect(struct ur_analysis *a, struct an_cm *c, const struct ur_cm_r
 
 static void on_rep(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *p, const struct message *t)
 {
-	bool again = c->msg[1][UR_CM_REP - UR_CM_REQ].n;
+	bool again = an_cm_message(c, 1, UR_CM_REP)->n;
 
 	note(a, c, p, t->m.attr, true);
 	if (t->whole)
 		note_text(c->said[1], t->m.pdata, t->m.pdata_len);
 	if (!again && t->whole && !c->cut)
 		connect(a, c, &t->m.rep);
+}
+
+/*
+ * A REP with an id that is not the one of the REP before; `c`: the exchange that it may be of, or NULL. Communication ids are used again,
+ * but not soon: a REQ that was repeated, as is recorded, must not have made two connections.
+ */
+static void other_rep(struct ur_analysis *a, const struct an_cm *c, const struct an_pkt *p)
+{
+	const struct an_cm_message *req = c ? an_cm_message(c, 0, UR_CM_REQ) : NULL;
+
+	if (req && req->n > 1)
+		report(a, p,
+		       (struct ur_finding){.rule = UR_RULE_CM_REP,
+					   .seen = {an_cm_message(c, 1, UR_CM_REP)->frame, req->newest},
+					   .excuse = an_since(p->when, req->newest_when) < UR_NS_PER_S
+							     ? NULL
+							     : "it may answer a REQ that is not recorded"});
 }
 
 static void on_rej(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *p, const struct ur_cm_msg *m, bool back)
@@ -358,7 +377,7 @@ static void on_sidr(struct ur_analysis *a, const struct an_pkt *p, const struct 
 	if (!c)
 		return;
 	note(a, c, p, m->attr, m->attr == UR_CM_SIDR_REP);
-	if (m->attr == UR_CM_SIDR_REP && an_judged(a))
+	if (m->attr == UR_CM_SIDR_REP)
 		an_tell_sidr(a, c, p, m->sidr_rep.status);
 }
 
@@ -404,15 +423,15 @@ void an_cm_packet(struct ur_analysis *a, const struct an_pkt *p)
 		on_sidr(a, p, &t.m);
 	if (t.m.attr == UR_CM_REQ || !for_conn(t.m.attr))
 		return;
-	if (t.m.attr == UR_CM_REJ && an_judged(a))
+	if (t.m.attr == UR_CM_REJ)
 		an_tell_rej(a, p, t.m.rej.reason);
 	/* All of these begin with the two ids, their sender's first. On one host the addresses do not tell who sent it. */
 	c = find_exchange(a, &p->dst, &p->src, t.m.rtu.remote_comm_id, t.m.rtu.local_comm_id);
 	back = c;
 	if (!c && t.m.attr != UR_CM_REP)
 		c = find_exchange(a, &p->src, &p->dst, t.m.rtu.local_comm_id, t.m.rtu.remote_comm_id);
-	else if (!c && an_judged(a))
-		an_tell_other_rep(a, newest_exchange(a, false, &p->dst, &p->src, t.m.rep.remote_comm_id), p);
+	else if (!c)
+		other_rep(a, newest_exchange(a, false, &p->dst, &p->src, t.m.rep.remote_comm_id), p);
 	if (!c)
 		return;
 	if (t.m.attr == UR_CM_REP)
@@ -429,12 +448,10 @@ void an_cm_packet(struct ur_analysis *a, const struct an_pkt *p)
 
 static void check_answer(struct ur_analysis *a, const struct an_cm *c, unsigned from, enum ur_cm_attr attr, bool answered)
 {
-	const struct an_cm_message *m = &c->msg[from][attr - UR_CM_REQ];
+	const struct an_cm_message *m = an_cm_message(c, from, attr);
 
 	if (!m->n || answered || a->last_when - m->newest_when < PATIENCE_NS)
 		return;
-	if (attr == UR_CM_DREQ)
-		an_tell_no_drep(a, c, from);
 	an_report(a, &(struct ur_finding){.rule = UR_RULE_CM_NOREP,
 					  .frame = m->frame,
 					  .seen = {m->newest},
@@ -443,12 +460,14 @@ static void check_answer(struct ur_analysis *a, const struct an_cm *c, unsigned 
 					  .src = from ? c->dst : c->src,
 					  .dst = from ? c->src : c->dst,
 					  .s = {ur_cm_attr_name(attr)},
-					  .v = {a->last_when - m->when, m->n}});
+					  .v = {a->last_when - m->when, m->n},
+					  .sub = (uint8_t)attr,
+					  .excuse = "the message or its answer may have been lost"});
 }
 
 static bool has(const struct an_cm *c, unsigned from, enum ur_cm_attr attr)
 {
-	return c->msg[from][attr - UR_CM_REQ].n;
+	return an_cm_message(c, from, attr)->n;
 }
 
 static void check_answers(struct ur_analysis *a, const struct an_cm *c)

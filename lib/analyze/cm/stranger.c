@@ -35,7 +35,7 @@ struct an_stranger *an_strangers_of(const struct ur_analysis *a, uint32_t *n)
 void an_stranger_tell(struct ur_analysis *a, const struct an_cm *c, unsigned i, struct an_stranger *s, uint32_t n)
 {
 	const struct an_flow *f = c->flow[i];
-	const struct an_cm_message *m = &c->msg[!i][(i ? UR_CM_REQ : UR_CM_REP) - UR_CM_REQ];
+	const struct an_cm_message *m = an_cm_message(c, !i, i ? UR_CM_REQ : UR_CM_REP);
 	uint32_t low = 0, high = n;
 	uint64_t key;
 

@@ -1,11 +1,44 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "analyze/flow/acked.h"
 
+#include "analyze/facts.h"
 #include "analyze/signal/holes.h"
 #include "analyze/state/events.h"
 #include "analyze/state/report.h"
-#include "analyze/state/tell.h"
 #include "analyze/state/window.h"
+
+#define ANEW_NS UR_NS_PER_S /* after so long the QP may be another one */
+
+void an_report_taken(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
+{
+	struct an_stream *s = &f->s;
+
+	an_report_at(a, f->peer, p,
+		     (struct ur_finding){.rule = UR_RULE_TAKEN,
+					 .seen = {s->fault_frame},
+					 .v = {s->fault_psn & UR_PSN_MASK},
+					 .s = {ur_an_fault_text[s->fault]},
+					 .sub = s->fault,
+					 .opcode = s->fault_opcode,
+					 .with = s->fault_with});
+	s->fault = UR_AN_SOUND;
+}
+
+void an_check_ended(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)
+{
+	struct an_stream *s = &f->s;
+
+	if (!f->facts.fatal || psn < s->fatal_psn || s->fatal_answered)
+		return;
+	s->fatal_answered = p->frame;
+	an_report_at(
+		a, f->peer, p,
+		(struct ur_finding){.rule = UR_RULE_ACK_AFTER_FATAL,
+				    .seen = {f->facts.fatal_frame},
+				    .v = {p->bth.psn},
+				    .sub = ur_syndrome_value(f->facts.fatal),
+				    .excuse = an_since(p->when, s->fatal_when) > ANEW_NS ? "the QP may have been created again" : NULL});
+}
 
 void an_acked(struct ur_analysis *a, struct an_flow *f, uint64_t psn, const struct an_pkt *p)
 {
@@ -27,7 +60,7 @@ void an_acked(struct ur_analysis *a, struct an_flow *f, uint64_t psn, const stru
 		an_responses_due(f, from, end + (psn >= an_req_at(&s->w, end)->psn + an_req_at(&s->w, end)->n), p);
 	}
 	if (ur_unlikely(s->fault) && psn > s->fault_psn)
-		an_tell_taken(a, f, p);
+		an_report_taken(a, f, p);
 	s->acked = psn;
 	s->acked_frame = p->frame;
 	s->acked_when = p->when;
@@ -36,7 +69,7 @@ void an_acked(struct ur_analysis *a, struct an_flow *f, uint64_t psn, const stru
 	an_event(a, f, (struct ur_an_event){.kind = UR_AN_EV_ACKED, .when = p->when, .frame = p->frame, .psn = psn, .answer = true});
 }
 
-bool an_check_msn(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, uint32_t frame, ur_time when, uint32_t msn, bool exact,
+bool an_check_msn(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p, uint32_t msn, bool exact,
 		  bool held)
 {
 	struct an_stream *s = &f->s;
@@ -60,19 +93,16 @@ bool an_check_msn(struct ur_analysis *a, struct an_flow *f, const struct an_req 
 	if (!wrong)
 		return true;
 	if (held)
-		an_report_wrong(a, f, true,
-				(struct ur_finding){.rule = UR_RULE_ACK_AHEAD,
-						    .frame = frame,
-						    .when = when,
-						    .v = {r->psn & UR_PSN_MASK, (r->psn - 1) & UR_PSN_MASK}},
-				(struct ur_an_fact){.kind = UR_AN_F_AHEAD, .opcode = r->opcode});
+		an_report_at(a, f->peer, p,
+			     (struct ur_finding){.rule = UR_RULE_ACK_AHEAD,
+						 .v = {r->psn & UR_PSN_MASK, (r->psn - 1) & UR_PSN_MASK},
+						 .opcode = r->opcode});
 	else
-		an_report_wrong(
-			a, f, true,
-			(struct ur_finding){.rule = UR_RULE_MSN, .frame = frame, .when = when, .v = {r->psn & UR_PSN_MASK, msn, want}},
-			(struct ur_an_fact){.kind = UR_AN_F_MSN,
-					    .opcode = r->opcode,
-					    .with = s->repeats ? UR_AN_OLDER : 0,
-					    .excuse = any ? "such an answer may have any MSN" : NULL});
+		an_report_at(a, f->peer, p,
+			     (struct ur_finding){.rule = UR_RULE_MSN,
+						 .v = {r->psn & UR_PSN_MASK, msn, want},
+						 .opcode = r->opcode,
+						 .with = s->repeats ? UR_AN_OLDER : 0,
+						 .excuse = any ? "such an answer may have any MSN" : NULL});
 	return false;
 }

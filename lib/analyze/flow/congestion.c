@@ -41,13 +41,11 @@ void an_marked(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 	    an_since(p->when, f->unnotified_since) < MOST_NS)
 		return;
 	f->said |= AN_SAID_SLOW;
-	an_report_on(
-		a, f,
+	an_report_at(
+		a, f, p,
 		(struct ur_finding){
 			.rule = UR_RULE_CNP_PACE,
-			.frame = p->frame,
 			.seen = {f->unnotified_frame},
-			.when = p->when,
 			.v = {f->unnotified_marks, an_since(p->when, f->unnotified_since)},
 			.s = {"{dst} got {0} marked packet{p0} in the {t1} since {f0} and sent no CNP: {src} keeps sending too fast"}});
 }
@@ -62,24 +60,19 @@ void an_cnp(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 		return;
 	at = f->cnps++;
 	if (p->bth.becn)
-		an_tell(a, f, false, (struct ur_an_fact){.kind = UR_AN_F_CNP, .opcode = f->service, .frame = p->frame});
+		an_tell(a, f, false, (struct ur_finding){.rule = UR_FACT_CNP, .frame = p->frame});
 	else
-		an_tell_wrong(
-			a, f, false,
-			(struct ur_finding){.rule = UR_RULE_RECORDER, .frame = p->frame, .when = p->when, .s = {"a CNP without BECN"}},
-			(struct ur_an_fact){.kind = UR_AN_F_NO_CNP, .opcode = f->service});
+		an_report_at(a, f, p, (struct ur_finding){.rule = UR_RULE_CNP_BECN});
 	tell(a, f->peer, UR_AN_EV_CNP, false, p);
 	tell(a, f, UR_AN_EV_CNP, true, p);
 	if (f->peer)
 		f->peer->unnotified_marks = 0;
 	if (at >= n && an_since(p->when, f->cnp_when[at % n]) < n * LEAST_NS && !(f->said & AN_SAID_FAST)) {
 		f->said |= AN_SAID_FAST;
-		an_report_on(
-			a, f,
+		an_report_at(
+			a, f, p,
 			(struct ur_finding){.rule = UR_RULE_CNP_PACE,
-					    .frame = p->frame,
 					    .seen = {f->cnp_frame[at % n]},
-					    .when = p->when,
 					    .v = {n, an_since(p->when, f->cnp_when[at % n])},
 					    .s = {"{src} sent {0} CNP{p0} in the {t1} since {f0}: {dst} slows down more than necessary"}});
 	}
@@ -89,21 +82,16 @@ void an_cnp(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 
 void an_congestion_finish(struct ur_analysis *a, struct an_flow *f)
 {
-	struct ur_finding say = {
-		.rule = UR_RULE_CE_NOCNP, .frame = f->marked_frame, .seen = {f->marked_frame}, .src = f->src, .dst = f->dst};
-
 	f->facts.marked = f->marked;
 	f->facts.cnps = f->peer ? f->peer->cnps : 0;
 	if (!f->marked || f->facts.cnps || !f->peer || !f->peer->packets)
 		return;
-	say.v[0] = f->marked;
-	an_report_on(a, f, say);
-	an_tell(a, f, true,
-		(struct ur_an_fact){.kind = UR_AN_F_NO_CNP,
-				    .opcode = f->service,
-				    .frame = say.frame,
-				    .wrong = &say,
-				    .excuse = a->total.cnps       ? "CNPs came for other connections, and a NIC may send only so many"
-					      : f->marked < MARKS ? "CNPs for a few marks may have been lost"
-								  : NULL});
+	an_report_on(a, f,
+		     (struct ur_finding){.rule = UR_RULE_CE_NOCNP,
+					 .frame = f->marked_frame,
+					 .seen = {f->marked_frame},
+					 .v = {f->marked},
+					 .excuse = a->total.cnps       ? "CNPs came for other connections, and a NIC may send only so many"
+						   : f->marked < MARKS ? "CNPs for a few marks may have been lost"
+								       : NULL});
 }

@@ -10,6 +10,7 @@
 #include "analyze/signal/ignored.h"
 #include "analyze/signal/refused.h"
 #include "analyze/signal/timer.h"
+#include "analyze/state/cm_facts.h"
 #include "analyze/state/events.h"
 #include "analyze/state/report.h"
 #include "analyze/state/sacks.h"
@@ -19,6 +20,7 @@
 #define FAR_AHEAD 65536
 
 static const char unrecorded[] = "the request may have come again without being recorded";
+static const char overtaken[] = "it may have been overtaken or duplicated";
 
 static void answered(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p)
 {
@@ -34,12 +36,9 @@ static void hold(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *
 	struct ur_aeth h = {0};
 
 	if (psn > s->next + FAR_AHEAD) {
-		an_report_wrong(a, f, true,
-				(struct ur_finding){.rule = UR_RULE_ACK_AHEAD,
-						    .frame = p->frame,
-						    .when = p->when,
-						    .v = {p->bth.psn, (s->next - 1) & UR_PSN_MASK}},
-				(struct ur_an_fact){.kind = UR_AN_F_AHEAD, .opcode = f->service});
+		an_report_at(a, f->peer, p,
+			     (struct ur_finding){
+				     .rule = UR_RULE_ACK_AHEAD, .v = {p->bth.psn, (s->next - 1) & UR_PSN_MASK}, .opcode = f->service});
 		return;
 	}
 	if (p->op->flags & UR_OPF_AETH)
@@ -48,19 +47,12 @@ static void hold(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *
 		.set = true, .opcode = p->bth.opcode, .syndrome = h.syndrome, .psn = psn, .msn = h.msn, .frame = p->frame, .when = p->when};
 }
 
-static void held_data(struct ur_analysis *a, struct an_flow *f, struct an_req *r, const struct an_held *h)
+static void held_data(struct ur_analysis *a, struct an_flow *f, struct an_req *r, const struct an_held *h, const struct an_pkt *as)
 {
 	if (r->flags & AN_HOLE)
 		return;
 	if (!an_takes_answer(ur_opcode(r->opcode)))
-		an_report_wrong(a, f, true,
-				(struct ur_finding){.rule = UR_RULE_ANSWER_KIND,
-						    .frame = h->frame,
-						    .seen = {r->frame},
-						    .when = h->when,
-						    .v = {h->psn & UR_PSN_MASK},
-						    .s = {ur_opcode(h->opcode)->name, ur_opcode(r->opcode)->name}},
-				(struct ur_an_fact){.kind = UR_AN_F_KIND, .opcode = r->opcode});
+		an_report_kind(a, f, r, as);
 	else if (h->psn - r->psn >= r->got)
 		r->got = (uint32_t)(h->psn - r->psn) + 1;
 	an_seen_note(a, &f->s, h->psn, h->frame);
@@ -84,7 +76,7 @@ void an_answer_held(struct ur_analysis *a, struct an_flow *f)
 	const struct an_held h = s->held;
 	uint32_t i = an_window_find(&s->w, h.psn);
 	struct an_req *r = i < s->w.n ? an_req_at(&s->w, i) : NULL;
-	const struct an_pkt as = {.frame = h.frame, .when = h.when};
+	const struct an_pkt as = {.op = ur_opcode(h.opcode), .bth.psn = h.psn & UR_PSN_MASK, .frame = h.frame, .when = h.when};
 
 	s->held.set = false;
 	if (!r)
@@ -97,21 +89,19 @@ void an_answer_held(struct ur_analysis *a, struct an_flow *f)
 		an_report_hole(a, f, &unseen, UR_AN_MISSED, h.frame, h.when);
 		r->tries = 2;
 	} else if (!(r->flags & AN_HOLE) && an_since(r->when, h.when) > AN_CROSSED_NS) {
-		an_report_wrong(a, f, true,
-				(struct ur_finding){.rule = UR_RULE_ACK_AHEAD,
-						    .frame = h.frame,
-						    .seen = {r->frame},
-						    .when = h.when,
-						    .v = {h.psn & UR_PSN_MASK, (r->psn - 1) & UR_PSN_MASK}},
-				(struct ur_an_fact){.kind = UR_AN_F_AHEAD, .opcode = r->opcode});
+		an_report_at(a, f->peer, &as,
+			     (struct ur_finding){.rule = UR_RULE_ACK_AHEAD,
+						 .seen = {r->frame},
+						 .v = {as.bth.psn, (r->psn - 1) & UR_PSN_MASK},
+						 .opcode = r->opcode});
 		return;
 	}
 	if (h.opcode % 32 != UR_OP_ACK) {
-		held_data(a, f, r, &h);
+		held_data(a, f, r, &h, &as);
 		return;
 	}
 	if (!(r->flags & AN_HOLE) && ur_syndrome_type(h.syndrome) == UR_AETH_ACK)
-		an_check_msn(a, f, r, h.frame, h.when, h.msn, true, true);
+		an_check_msn(a, f, r, &as, h.msn, true, true);
 	if (ur_syndrome_type(h.syndrome) == UR_AETH_ACK)
 		an_acked(a, f, h.psn + 1, &as);
 }
@@ -125,14 +115,12 @@ static void old_or_again(struct ur_analysis *a, struct an_flow *f, const struct 
 
 	if (s->repeats || !s->acked_frame)
 		return;
-	an_report_wrong(
-		a, f, true,
-		(struct ur_finding){.rule = again ? UR_RULE_ACK_DUP : UR_RULE_ACK_OLD,
-				    .frame = p->frame,
-				    .seen = {s->acked_frame},
-				    .when = p->when,
-				    .v = {p->bth.psn, (s->acked - 1) & UR_PSN_MASK}},
-		(struct ur_an_fact){.kind = UR_AN_F_OLD, .opcode = f->service, .excuse = "it may have been overtaken or duplicated"});
+	an_report_at(a, f->peer, p,
+		     (struct ur_finding){.rule = again ? UR_RULE_ACK_DUP : UR_RULE_ACK_OLD,
+					 .seen = {s->acked_frame},
+					 .v = {p->bth.psn, (s->acked - 1) & UR_PSN_MASK},
+					 .opcode = f->service,
+					 .excuse = overtaken});
 }
 
 static void check_after_rnr(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)
@@ -140,13 +128,20 @@ static void check_after_rnr(struct ur_analysis *a, struct an_flow *f, const stru
 	struct an_stream *s = &f->s;
 
 	if (s->nak == AN_NAK_RNR && !s->nak_heard && psn >= s->nak_psn)
-		an_report_wrong(a, f, true,
-				(struct ur_finding){.rule = UR_RULE_ACK_AFTER_RNR,
-						    .frame = p->frame,
-						    .seen = {s->nak_frame},
-						    .when = p->when,
-						    .v = {p->bth.psn, s->nak_psn & UR_PSN_MASK}},
-				(struct ur_an_fact){.kind = UR_AN_F_RNR_NAK, .opcode = f->service, .excuse = unrecorded});
+		an_report_at(a, f->peer, p,
+			     (struct ur_finding){.rule = UR_RULE_ACK_AFTER_RNR,
+						 .seen = {s->nak_frame},
+						 .v = {p->bth.psn, s->nak_psn & UR_PSN_MASK},
+						 .opcode = f->service,
+						 .excuse = unrecorded});
+}
+
+static void check_after_drep(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, const struct an_req *r)
+{
+	const struct an_cm_message *drep = f->cm ? an_cm_message(f->cm, !f->second, UR_CM_DREP) : NULL;
+
+	if (drep && drep->n && r->frame > drep->frame && an_since(r->when, drep->when) > AN_CROSSING_NS)
+		an_report_at(a, f->peer, p, (struct ur_finding){.rule = UR_RULE_ACK_AFTER_DREP, .seen = {drep->frame, r->frame}});
 }
 
 /* What is asked again is answered with the newest PSN, whatever that is. It may have been asked again before the recording began. */
@@ -179,10 +174,13 @@ static void ack(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p
 	if (r && !(r->flags & AN_HOLE) && an_takes_answer(ur_opcode(r->opcode)) && !was_answered(s, r, psn) && !answers_again(f, p, fresh))
 		an_report_kind(a, f, r, p);
 	if (r && !(r->flags & AN_HOLE)) {
-		const bool right = an_check_msn(a, f, r, p->frame, p->when, h->msn, fresh, false);
+		const bool right = an_check_msn(a, f, r, p, h->msn, fresh, false);
 
-		if (an_judged(a))
-			an_tell_ack(a, f, p, i, fresh, right, h->msn);
+		an_check_ended(a, f, p, r->psn);
+		if (fresh && right)
+			check_after_drep(a, f, p, r);
+		if (right && an_judged(a))
+			an_tell_ack(a, f, p, i, fresh, h->msn);
 		if (fresh) {
 			an_credits_granted(f, h, p->frame);
 			answered(a, f, r, p);
@@ -244,11 +242,12 @@ static void nak_sequence(struct ur_analysis *a, struct an_flow *f, const struct 
 	struct an_stream *s = &f->s;
 	uint32_t i = an_window_find(&s->w, psn);
 	struct an_req *r = i < s->w.n ? an_req_at(&s->w, i) : NULL;
-	struct ur_finding say = {.rule = UR_RULE_NAK_SEQ, .frame = p->frame, .when = p->when, .v = {p->bth.psn}};
+	struct ur_finding say = {.rule = UR_RULE_NAK_SEQ, .frame = p->frame, .when = p->when, .v = {p->bth.psn}, .opcode = f->service};
 
 	f->facts.naks_seq++;
 	if (psn + 1 == s->next || psn == s->next) {
 		say.rule = UR_RULE_NAK_NOGAP;
+		say.excuse = unrecorded;
 	} else if (r && r->flags & AN_DAMAGED) {
 		say.seen[0] = r->newest;
 		say.s[0] = damaged;
@@ -261,11 +260,7 @@ static void nak_sequence(struct ur_analysis *a, struct an_flow *f, const struct 
 	} else {
 		return;
 	}
-	if (say.rule == UR_RULE_NAK_SEQ)
-		an_report_on(a, f->peer, say);
-	else
-		an_report_wrong(a, f, true, say,
-				(struct ur_an_fact){.kind = UR_AN_F_NAK_FALSE, .opcode = f->service, .excuse = unrecorded});
+	an_report_on(a, f->peer, say);
 	if (say.rule == UR_RULE_NAK_SEQ && an_judged(a))
 		an_tell_nak(a, f, p, psn);
 	an_acked(a, f, psn, p);
@@ -287,7 +282,7 @@ static void nak_rnr(struct ur_analysis *a, struct an_flow *f, const struct an_pk
 	say.seen[0] = r ? r->newest : 0;
 	an_report_on(a, f->peer, say);
 	if (r && an_judged(a))
-		an_tell(a, f, true, (struct ur_an_fact){.kind = UR_AN_F_RNR, .opcode = r->opcode, .frame = p->frame});
+		an_tell(a, f, true, (struct ur_finding){.rule = UR_FACT_RNR, .opcode = r->opcode, .frame = p->frame});
 	an_acked(a, f, psn, p);
 	s->rnr_row = s->nak == AN_NAK_RNR && s->nak_psn == psn ? s->rnr_row + 1 : 1;
 	s->rnr_wait = an_rnr_time(syndrome);
@@ -302,14 +297,32 @@ static void nak_behind_rnr(struct ur_analysis *a, struct an_flow *f, const struc
 
 	f->facts.naks_seq++;
 	f->s.nak_twice = true;
-	an_report_wrong(a, f, true,
-			(struct ur_finding){.rule = UR_RULE_NAK_SEQ,
+	an_report_at(a, f->peer, p,
+		     (struct ur_finding){.rule = UR_RULE_NAK_AFTER_RNR,
+					 .seen = {f->s.nak_frame},
+					 .v = {p->bth.psn},
+					 .opcode = f->service,
+					 .excuse = early ? NULL : unrecorded});
+}
+
+/* The answer to a faulty request is right, or takes it for another one. Keys may be checked before lengths: then both are wrong. */
+static void judge_refusal(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn, uint8_t code)
+{
+	struct an_stream *s = &f->s;
+	const bool access = code == UR_NAK_REM_ACCESS;
+
+	if (!s->fault || psn != s->fault_psn)
+		return;
+	if (code != UR_NAK_INV_REQ && !access && ur_opcode(s->fault_opcode)->flags & UR_OPF_SEND)
+		an_report_taken(a, f, p);
+	else if (code == UR_NAK_INV_REQ || (access && s->fault == UR_AN_READ_HUGE))
+		an_tell(a, f, true,
+			(struct ur_finding){.rule = UR_FACT_FAULT_REFUSED,
 					    .frame = p->frame,
-					    .seen = {f->s.nak_frame},
-					    .when = p->when,
-					    .v = {p->bth.psn},
-					    .s = {"it has no receive buffer for that ({f0}), and drops what follows it"}},
-			(struct ur_an_fact){.kind = UR_AN_F_RNR_NAK, .opcode = f->service, .excuse = early ? NULL : unrecorded});
+					    .sub = s->fault,
+					    .opcode = s->fault_opcode,
+					    .with = s->fault_with});
+	s->fault = UR_AN_SOUND;
 }
 
 static void nak_fatal(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn, uint8_t syndrome)
@@ -329,8 +342,11 @@ static void nak_fatal(struct ur_analysis *a, struct an_flow *f, const struct an_
 	f->facts.naks_fatal++;
 	f->facts.fatal = syndrome;
 	f->facts.fatal_frame = p->frame;
-	if (an_judged(a))
-		an_tell_refused(a, f, p, psn, syndrome);
+	f->s.fatal_psn = psn;
+	f->s.fatal_when = p->when;
+	f->s.fatal_answered = 0;
+	f->s.fatal_again = false;
+	judge_refusal(a, f, p, psn, ur_syndrome_value(syndrome));
 	an_event(a, f,
 		 (struct ur_an_event){.kind = UR_AN_EV_FATAL, .when = p->when, .frame = p->frame, .psn = psn, .n = 1, .answer = true});
 	an_report_on(a, f->peer, say);
@@ -344,26 +360,23 @@ static void nak(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p
 
 	if (psn < s->acked && !(s->nak && psn == s->nak_psn)) {
 		if (!s->repeats)
-			an_report_wrong(a, f, true,
-					(struct ur_finding){.rule = UR_RULE_NAK_BACK,
-							    .frame = p->frame,
-							    .seen = {s->acked_frame},
-							    .when = p->when,
-							    .v = {p->bth.psn}},
-					(struct ur_an_fact){.kind = UR_AN_F_NAK_FALSE,
-							    .opcode = f->service,
-							    .excuse = "it may have been overtaken by a later answer"});
+			an_report_at(a, f->peer, p,
+				     (struct ur_finding){.rule = UR_RULE_NAK_BACK,
+							 .seen = {s->acked_frame},
+							 .v = {p->bth.psn},
+							 .opcode = f->service,
+							 .excuse = "it may have been overtaken by a later answer"});
 		return;
 	}
 	if (s->nak == AN_NAK_SEQ && !rnr && psn == s->nak_psn && !s->nak_heard && ur_syndrome_value(h->syndrome) == UR_NAK_PSN_SEQ) {
 		f->facts.naks_seq++;
 		s->nak_twice = true;
-		an_report_wrong(
-			a, f, true,
-			(struct ur_finding){
-				.rule = UR_RULE_ACK_DUP, .frame = p->frame, .seen = {s->nak_frame}, .when = p->when, .v = {p->bth.psn}},
-			(struct ur_an_fact){
-				.kind = UR_AN_F_NAK_TWICE, .opcode = f->service, .excuse = "it may have been duplicated on its way"});
+		an_report_at(a, f->peer, p,
+			     (struct ur_finding){.rule = UR_RULE_NAK_DUP,
+						 .seen = {s->nak_frame},
+						 .v = {p->bth.psn},
+						 .opcode = f->service,
+						 .excuse = "it may have been duplicated on its way"});
 		return;
 	}
 	if (s->nak == AN_NAK_RNR && !rnr && psn == s->nak_psn && !s->nak_heard && ur_syndrome_value(h->syndrome) == UR_NAK_PSN_SEQ) {
@@ -432,10 +445,8 @@ void an_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 	if (p->op->flags & UR_OPF_AETH && !p->ext_cut) {
 		ur_aeth_get(p->ext + p->op->off_aeth, &h);
 		if (!syndrome_ok(h.syndrome) || (p->bth.opcode % 32 != UR_OP_ACK && ur_syndrome_type(h.syndrome) != UR_AETH_ACK)) {
-			an_report_wrong(
-				a, f, true,
-				(struct ur_finding){.rule = UR_RULE_SYNDROME, .frame = p->frame, .when = p->when, .v = {h.syndrome}},
-				(struct ur_an_fact){.kind = UR_AN_F_SYNDROME, .opcode = answered_opcode(f, p)});
+			an_report_at(a, f->peer, p,
+				     (struct ur_finding){.rule = UR_RULE_SYNDROME, .v = {h.syndrome}, .opcode = answered_opcode(f, p)});
 			return;
 		}
 	}
@@ -448,12 +459,12 @@ void an_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 	}
 	if (psn < s->first) {
 		if (!s->mid && psn + 1 < s->first)
-			an_report_on(a, f->peer,
+			an_report_at(a, f->peer, p,
 				     (struct ur_finding){.rule = UR_RULE_ACK_OLD,
-							 .frame = p->frame,
 							 .seen = {f->facts.first_frame},
-							 .when = p->when,
-							 .v = {p->bth.psn, (s->first - 1) & UR_PSN_MASK}});
+							 .v = {p->bth.psn, (s->first - 1) & UR_PSN_MASK},
+							 .opcode = f->service,
+							 .excuse = overtaken});
 		return;
 	}
 	if (p->bth.opcode % 32 != UR_OP_ACK || ur_syndrome_type(h.syndrome) != UR_AETH_ACK)

@@ -110,19 +110,16 @@ static void check_value(struct ur_analysis *a, struct an_flow *f, const struct a
 	const bool next = w->known && r->turn && r->turn == w->answered + 1 && r->epoch == w->epoch && w->stamp == a->chain->stamp;
 
 	if (!w->shared && next && was != w->value)
-		an_report_wrong(a, f, true,
-				(struct ur_finding){.rule = UR_RULE_ATOMIC_VALUE,
-						    .frame = p->frame,
-						    .seen = {r->frame, w->frame},
-						    .when = p->when,
-						    .v = {was, w->value, r->h.va}},
-				(struct ur_an_fact){.kind = UR_AN_F_ATOMIC_WRONG,
-						    .opcode = opcode,
-						    .excuse = "another host, or the program there, may have written to it"});
+		an_report_at(a, f->peer, p,
+			     (struct ur_finding){.rule = UR_RULE_ATOMIC_VALUE,
+						 .seen = {r->frame, w->frame},
+						 .v = {was, w->value, r->h.va},
+						 .opcode = opcode,
+						 .excuse = "another host, or the program there, may have written to it"});
 	else if (!w->shared && next)
 		an_tell(a, f, true,
-			(struct ur_an_fact){
-				.kind = UR_AN_F_ATOMIC, .opcode = opcode, .with = w->wrapped ? UR_AN_WRAPS : 0, .frame = p->frame});
+			(struct ur_finding){
+				.rule = UR_FACT_ATOMIC, .opcode = opcode, .with = w->wrapped ? UR_AN_WRAPS : 0, .frame = p->frame});
 	w->wrapped = r->add && was + r->h.swap_add < was;
 	w->known = r->turn;
 	w->answered = r->turn;
@@ -142,17 +139,14 @@ void an_chain_answer(struct ur_analysis *a, struct an_flow *f, const struct an_r
 	if (!r->answered)
 		check_value(a, f, r, word_at(a->chain, f, &r->h), p, was, q->opcode);
 	else if (r->was != was)
-		an_report_wrong(a, f, true,
-				(struct ur_finding){.rule = UR_RULE_ATOMIC_AGAIN,
-						    .frame = p->frame,
-						    .seen = {r->frame},
-						    .when = p->when,
-						    .v = {p->bth.psn, was, r->was}},
-				(struct ur_an_fact){.kind = UR_AN_F_ATOMIC_TWICE, .opcode = q->opcode});
+		an_report_at(
+			a, f->peer, p,
+			(struct ur_finding){
+				.rule = UR_RULE_ATOMIC_AGAIN, .seen = {r->frame}, .v = {p->bth.psn, was, r->was}, .opcode = q->opcode});
 	else {
 		if (q->tries > 1)
 			an_tell(a, f, true,
-				(struct ur_an_fact){.kind = UR_AN_F_ATOMIC_AGAIN,
+				(struct ur_finding){.rule = UR_FACT_ATOMIC_AGAIN,
 						    .opcode = q->opcode,
 						    .with = (q->psn + 1 < f->s.acked ? UR_AN_OLDER : 0) |
 							    (q->psn >> 24 != (f->s.next - 1) >> 24 ? UR_AN_WRAPS : 0),

@@ -21,6 +21,14 @@ static bool kind_fits(const struct an_req *r, const struct an_pkt *p)
 
 static const char unsure[] = "the READ may have come again without being recorded";
 
+static void report_data(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p, struct ur_finding say)
+{
+	say.seen[0] = r->frame;
+	say.v[0] = p->bth.psn;
+	say.opcode = r->opcode;
+	an_report_at(a, f->peer, p, say);
+}
+
 static void check_data(struct ur_analysis *a, struct an_flow *f, struct an_req *r, const struct an_pkt *p, uint32_t at)
 {
 	const bool first = p->op->flags & UR_OPF_FIRST, last = p->op->flags & UR_OPF_LAST, read = ur_opcode(r->opcode)->flags & UR_OPF_READ;
@@ -35,41 +43,21 @@ static void check_data(struct ur_analysis *a, struct an_flow *f, struct an_req *
 		return;
 	want = !read ? 0 : at + 1 < r->n ? f->mtu : r->len - at * f->mtu;
 	if (once && last && at + 1 < r->n) {
-		an_report_wrong(a, f, true,
-				(struct ur_finding){.rule = UR_RULE_READ_SHORT,
-						    .frame = p->frame,
-						    .seen = {r->frame},
-						    .when = p->when,
-						    .v = {p->bth.psn, at + 1, r->n}},
-				(struct ur_an_fact){.kind = UR_AN_F_READ_WRONG, .opcode = r->opcode, .excuse = unsure});
+		report_data(a, f, r, p, (struct ur_finding){.rule = UR_RULE_READ_SHORT, .v = {0, at + 1, r->n}, .excuse = unsure});
 		return;
 	}
 	if (once ? first != (at == 0) || last != (at + 1 == r->n) : !last && at + 1 == r->n)
-		an_report_wrong(a, f, true,
-				(struct ur_finding){.rule = UR_RULE_READ_KIND,
-						    .frame = p->frame,
-						    .seen = {r->frame},
-						    .when = p->when,
-						    .v = {p->bth.psn, at + 1, r->n},
-						    .s = {p->op->name}},
-				(struct ur_an_fact){.kind = UR_AN_F_READ_WRONG, .opcode = r->opcode, .excuse = unsure});
+		report_data(a, f, r, p,
+			    (struct ur_finding){.rule = UR_RULE_READ_KIND, .v = {0, at + 1, r->n}, .s = {p->op->name}, .excuse = unsure});
 	if (p->payload_len != want && !(p->behind && last) && (once || at + 1 < r->n || !last))
-		an_report_wrong(a, f, true,
-				(struct ur_finding){.rule = UR_RULE_READ_LEN,
-						    .frame = p->frame,
-						    .seen = {r->frame},
-						    .when = p->when,
-						    .v = {p->bth.psn, p->payload_len, want}},
-				(struct ur_an_fact){.kind = UR_AN_F_READ_WRONG, .opcode = r->opcode});
+		report_data(a, f, r, p, (struct ur_finding){.rule = UR_RULE_READ_LEN, .v = {0, p->payload_len, want}});
 }
 
 /* Of responses that come again in a row the first is reported. */
 static void report_unasked(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p)
 {
 	if (f->unasked != p->bth.psn)
-		an_report_on(a, f->peer,
-			     (struct ur_finding){
-				     .rule = UR_RULE_READ_DUP, .frame = p->frame, .seen = {r->asked}, .when = p->when, .v = {p->bth.psn}});
+		an_report_at(a, f->peer, p, (struct ur_finding){.rule = UR_RULE_READ_DUP, .seen = {r->asked}, .v = {p->bth.psn}});
 	f->unasked = ur_psn_add(p->bth.psn, 1);
 }
 
@@ -89,11 +77,9 @@ static void check_turn(struct ur_analysis *a, struct an_flow *f, struct an_req *
 	} else if (at < r->got && r->gap_n && at >= r->gap_at && at < r->gap_at + r->gap_n) {
 		r->gap_n--;
 		f->facts.answers_lost[UR_AN_OVERTAKEN]++;
-		an_report_on(a, f->peer,
+		an_report_at(a, f->peer, p,
 			     (struct ur_finding){.rule = UR_RULE_REORDERED,
-						 .frame = p->frame,
 						 .seen = {r->gap_frame},
-						 .when = p->when,
 						 .v = {p->bth.psn, an_since(p->when, f->facts.last_answer)}});
 		if (at == r->gap_at)
 			r->gap_at++;
@@ -112,6 +98,67 @@ static void check_turn(struct ur_analysis *a, struct an_flow *f, struct an_req *
 		r->got = at + 1;
 }
 
+/*
+ * Do the responses to the rest of a READ begin with FIRST or ONLY? MIDDLE and LAST may be copies of those that have been here, or answer a
+ * copy of the READ that was made after the recorder: then what is before them comes, too.
+ */
+static void note_part(struct an_stream *s, const struct an_pkt *p, struct an_req *r, uint32_t at, uint32_t before)
+{
+	if (!r->upto || !r->from || r->flags & AN_PIECES)
+		return;
+	if (at < r->from)
+		s->part_copy = r->asked;
+	else if (at == r->from && p->op->flags & UR_OPF_FIRST)
+		r->flags |= AN_PART_RIGHT;
+	else if (at == r->from && before >= r->n && s->part_copy != r->asked)
+		r->flags |= AN_PART_WRONG;
+}
+
+static void report_part(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, const struct an_req *r, uint32_t with)
+{
+	an_report_at(a, f->peer, p,
+		     (struct ur_finding){.rule = UR_RULE_READ_PART,
+					 .seen = {r->asked},
+					 .v = {(r->psn + r->from) & UR_PSN_MASK},
+					 .opcode = r->opcode,
+					 .with = with,
+					 .excuse = "the response may be to a copy of the whole READ"});
+}
+
+static bool fits(const struct an_flow *f, const struct an_pkt *p, const struct an_req *r, uint32_t at)
+{
+	const bool read = ur_opcode(r->opcode)->flags & UR_OPF_READ;
+
+	if (!(p->op->flags & UR_OPF_LAST) || r->gap_n || (read && r->n > 1 && !f->mtu))
+		return false;
+	return p->payload_len == (!read ? 0 : r->n > 1 ? r->len - at * f->mtu : r->len);
+}
+
+/* A response, after it has been counted; `before`: how many were here before it. */
+static void judge_response(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, struct an_req *r, uint32_t at, uint32_t before)
+{
+	const bool wrap = r->psn >> 24 != (r->psn + r->n - 1) >> 24;
+	struct ur_finding x = {.rule = UR_FACT_READ,
+			       .opcode = r->opcode,
+			       .with = (r->n > 1 ? UR_AN_SEVERAL : 0) | (r->len ? 0 : UR_AN_NOTHING) | (wrap ? UR_AN_WRAPS : 0),
+			       .frame = p->frame};
+
+	an_check_ended(a, f, p, r->psn);
+	if (p->op->flags & UR_OPF_ATOMICACKETH || p->behind || r->flags & (AN_CUT | AN_HIDDEN | AN_PERHAPS | AN_LATE))
+		return;
+	note_part(&f->s, p, r, at, before);
+	if (!r->upto && at + 1 == r->n && before == at && fits(f, p, r, at))
+		an_tell(a, f, true, x);
+	if (!r->upto || at + 1 != r->upto || r->again != r->upto || r->flags & AN_PIECES)
+		return;
+	x.rule = UR_FACT_READ_AGAIN;
+	x.with |= r->from ? UR_AN_PART : 0;
+	if (r->from && r->flags & AN_PART_WRONG && !(r->flags & AN_PART_RIGHT))
+		report_part(a, f, p, r, x.with);
+	else if ((!r->from || r->flags & AN_PART_RIGHT) && fits(f, p, r, at))
+		an_tell(a, f, true, x);
+}
+
 static void check_msn(struct ur_analysis *a, struct an_flow *f, struct an_req *r, const struct an_pkt *p)
 {
 	struct ur_aeth h;
@@ -123,7 +170,7 @@ static void check_msn(struct ur_analysis *a, struct an_flow *f, struct an_req *r
 	/* Counted when it is accepted, or when it is complete. */
 	if (!(p->op->flags & UR_OPF_LAST))
 		before.msn = ur_psn_add(before.msn, UR_PSN_MASK);
-	an_check_msn(a, f, &before, p->frame, p->when, h.msn, false, false);
+	an_check_msn(a, f, &before, p, h.msn, false, false);
 	if (p->op->flags & UR_OPF_LAST && p->op->flags & UR_OPF_ATOMICACKETH)
 		an_credits_granted(f, &h, p->frame);
 }
@@ -137,14 +184,12 @@ static void learn_mtu(struct ur_analysis *a, struct an_flow *f, const struct an_
 
 void an_report_kind(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p)
 {
-	an_report_wrong(a, f, true,
-			(struct ur_finding){.rule = UR_RULE_ANSWER_KIND,
-					    .frame = p->frame,
-					    .seen = {r->frame},
-					    .when = p->when,
-					    .v = {p->bth.psn},
-					    .s = {p->op->name, ur_opcode(r->opcode)->name}},
-			(struct ur_an_fact){.kind = UR_AN_F_KIND, .opcode = r->opcode});
+	an_report_at(a, f->peer, p,
+		     (struct ur_finding){.rule = UR_RULE_ANSWER_KIND,
+					 .seen = {r->frame},
+					 .v = {p->bth.psn},
+					 .s = {p->op->name, ur_opcode(r->opcode)->name},
+					 .opcode = r->opcode});
 }
 
 void an_read_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint32_t i, uint64_t psn)
@@ -188,8 +233,7 @@ void an_read_answer(struct ur_analysis *a, struct an_flow *f, const struct an_pk
 		check_data(a, f, r, p, at);
 	before = r->got;
 	check_turn(a, f, r, p, at);
-	if (an_judged(a))
-		an_tell_response(a, f, p, r, at, before);
+	judge_response(a, f, p, r, at, before);
 	an_seen_note(a, s, psn, p->frame);
 	check_msn(a, f, r, p);
 	if (r->got >= r->n && !r->gap_n && !(r->flags & AN_REPORTED))

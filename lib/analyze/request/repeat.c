@@ -129,12 +129,8 @@ static void fill_hole(struct ur_analysis *a, struct an_flow *f, const struct an_
 		f->facts.lost[UR_AN_OVERTAKEN]++;
 		if (f->service == UR_UC)
 			f->facts.lost[UR_AN_BEFORE]--;
-		an_report_on(a, f,
-			     (struct ur_finding){.rule = UR_RULE_REORDERED,
-						 .frame = p->frame,
-						 .seen = {shown},
-						 .when = p->when,
-						 .v = {p->bth.psn, an_since(p->when, since)}});
+		an_report_at(a, f, p,
+			     (struct ur_finding){.rule = UR_RULE_REORDERED, .seen = {shown}, .v = {p->bth.psn, an_since(p->when, since)}});
 	} else {
 		hole->flags |= naked ? AN_NAKED : 0;
 		if (!(hole->flags & AN_REPORTED))
@@ -191,9 +187,8 @@ static void check_same(struct ur_analysis *a, struct an_flow *f, const struct an
 	if (!same_headers(f, r, p, psn)) {
 		say.s[0] = ur_opcode(r->opcode)->name;
 		say.s[1] = p->op->name;
+		say.opcode = r->opcode;
 		f->s.fault = psn == f->s.fault_psn ? 0 : f->s.fault;
-		an_report_wrong(a, f, false, say, (struct ur_an_fact){.kind = UR_AN_F_DIFFERS, .opcode = r->opcode});
-		return;
 	} else if (!p->cut && r->data && !(p->op->flags & UR_OPF_READ) && r->data != an_digest(p->payload, p->payload_len)) {
 		say.rule = UR_RULE_RETX_DATA;
 	} else {
@@ -362,15 +357,12 @@ static void check_rnr(struct ur_analysis *a, struct an_flow *f, const struct an_
 
 	/* Clocks differ, and a host that waited for its CPU may take a NAK for as old as its last look at the clock: 7 of 655 ms, once. */
 	if (waited + s->rnr_wait / 32 + UR_NS_PER_US < s->rnr_wait)
-		an_report_wrong(a, f, false,
-				(struct ur_finding){.rule = UR_RULE_RNR_EARLY,
-						    .frame = p->frame,
-						    .seen = {s->nak_frame},
-						    .when = p->when,
-						    .v = {p->bth.psn, waited, s->rnr_wait}},
-				(struct ur_an_fact){.kind = UR_AN_F_RNR_EARLY,
-						    .opcode = p->bth.opcode,
-						    .excuse = an_may_time_out(f, r, p) ? timer : NULL});
+		an_report_at(a, f, p,
+			     (struct ur_finding){.rule = UR_RULE_RNR_EARLY,
+						 .seen = {s->nak_frame},
+						 .v = {p->bth.psn, waited, s->rnr_wait},
+						 .opcode = p->bth.opcode,
+						 .excuse = an_may_time_out(f, r, p) ? timer : NULL});
 }
 
 static void check_tries(struct ur_analysis *a, struct an_flow *f, const struct an_req *r, const struct an_pkt *p)
@@ -381,11 +373,8 @@ static void check_tries(struct ur_analysis *a, struct an_flow *f, const struct a
 		return;
 	an_cm_facts(f->cm, &c);
 	if (c.retry_count < 7 && r->tries - r->early == c.retry_count + 1)
-		an_report_on(a, f,
-			     (struct ur_finding){.rule = UR_RULE_RETRY_LIMIT,
-						 .frame = p->frame,
-						 .when = p->when,
-						 .v = {p->bth.psn, r->tries - r->early + 1u, c.retry_count}});
+		an_report_at(a, f, p,
+			     (struct ur_finding){.rule = UR_RULE_RETRY_LIMIT, .v = {p->bth.psn, r->tries - r->early + 1u, c.retry_count}});
 }
 
 static void note_try(struct an_stream *s, struct an_req *r, const struct an_pkt *p)
@@ -427,11 +416,9 @@ static void first_of_run(struct ur_analysis *a, struct an_flow *f, struct an_req
 
 	if (why.cause == UR_AN_RNR)
 		check_rnr(a, f, r, p);
-	an_report_on(a, f,
+	an_report_at(a, f, p,
 		     (struct ur_finding){.rule = why.cause == UR_AN_SPURIOUS ? UR_RULE_RETX_SPURIOUS : UR_RULE_RETX,
-					 .frame = p->frame,
 					 .seen = {r->newest, why.by},
-					 .when = p->when,
 					 .s = {why.phrase, "of {f0} again, {t1} later"},
 					 .v = {p->bth.psn, an_since(p->when, r->newest_when)}});
 	an_time_add(&f->facts.repair, an_since(p->when, r->newest_when));
@@ -458,11 +445,9 @@ static void long_ago(struct ur_analysis *a, struct an_flow *f, const struct an_p
 	const bool known = psn >= s->first && psn < s->acked, goes_on = s->back && psn >= s->back_next;
 
 	if (known && !goes_on) {
-		an_report_on(a, f,
+		an_report_at(a, f, p,
 			     (struct ur_finding){.rule = UR_RULE_RETX_SPURIOUS,
-						 .frame = p->frame,
 						 .seen = {0, s->acked_frame},
-						 .when = p->when,
 						 .s = {f->service == UR_UC ? uc : answered, "again, {2} PSNs before the next one"},
 						 .v = {p->bth.psn, 0, s->next - psn}});
 		f->facts.answers_lost[UR_AN_BEHIND] += f->service != UR_UC;

@@ -23,13 +23,10 @@
 /* A flow begins with another PSN than the messages of the CM say. */
 static void report_first_psn(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 {
-	const struct an_cm_message *m = &f->cm->msg[!f->second][(f->second ? UR_CM_REQ : UR_CM_REP) - UR_CM_REQ];
+	const struct an_cm_message *m = an_cm_message(f->cm, !f->second, f->second ? UR_CM_REQ : UR_CM_REP);
 
-	an_report_wrong(
-		a, f, false,
-		(struct ur_finding){
-			.rule = UR_RULE_CM_PSN, .frame = p->frame, .seen = {m->frame}, .when = p->when, .v = {p->bth.psn, f->start}},
-		(struct ur_an_fact){.kind = UR_AN_F_OFF_PSN, .opcode = p->bth.opcode});
+	an_report_at(a, f, p,
+		     (struct ur_finding){.rule = UR_RULE_CM_PSN, .seen = {m->frame}, .v = {p->bth.psn, f->start}, .opcode = p->bth.opcode});
 }
 
 static void begin(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
@@ -44,15 +41,56 @@ static void begin(struct ur_analysis *a, struct an_flow *f, const struct an_pkt 
 		s->mid = true;
 		s->off_known = false;
 	} else if (!(p->op->flags & UR_OPF_FIRST)) {
-		an_report_on(a, f, (struct ur_finding){.rule = UR_RULE_MID, .frame = p->frame, .when = p->when});
+		an_report_at(a, f, p, (struct ur_finding){.rule = UR_RULE_MID});
 	}
 }
 
 /* --- one packet --- */
 
-static void check_mtu(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
+/* What every responder has to refuse. How it answers the first of these is judged. */
+static void report_fault(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn, struct ur_finding say)
+{
+	struct an_stream *s = &f->s;
+
+	if (say.sub && (!s->fault || s->fault_psn == psn)) {
+		s->fault = say.sub;
+		s->fault_with = say.with;
+		s->fault_psn = psn;
+		s->fault_frame = p->frame;
+		s->fault_opcode = p->bth.opcode;
+	}
+	say.opcode = p->bth.opcode;
+	an_report_at(a, f, p, say);
+}
+
+/* The length of a READ, and the alignment of an atomic. */
+static void check_operands(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)
+{
+	enum ur_an_fault fault = UR_AN_SOUND;
+	struct ur_atomiceth atomic;
+	struct ur_reth h;
+
+	if (p->ext_cut)
+		return;
+	if (p->op->flags & (UR_OPF_READ | UR_OPF_ATOMIC_WRITE)) {
+		ur_reth_get(p->ext + p->op->off_reth, &h);
+		if (p->op->flags & UR_OPF_READ)
+			fault = h.len > AN_READ_MAX ? UR_AN_READ_HUGE : UR_AN_SOUND;
+		else
+			fault = h.va & 7 ? UR_AN_MISALIGNED : UR_AN_SOUND;
+	} else if (p->op->flags & UR_OPF_ATOMIC) {
+		ur_atomiceth_get(p->ext + p->op->off_atomiceth, &atomic);
+		fault = atomic.va & 7 ? UR_AN_MISALIGNED : UR_AN_SOUND;
+	}
+	if (fault)
+		report_fault(a, f, p, psn,
+			     (struct ur_finding){.rule = UR_RULE_INVALID, .v = {p->bth.psn}, .s = {ur_an_fault_text[fault]}, .sub = fault});
+}
+
+static void check_mtu(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)
 {
 	const bool last = p->op->flags & UR_OPF_LAST, first = p->op->flags & UR_OPF_FIRST;
+	enum ur_an_fault fault = UR_AN_SOUND;
 	struct ur_an_conn c = {0};
 
 	if (!(p->op->flags & UR_OPF_PAYLOAD) || p->op->flags & UR_OPF_ATOMIC_WRITE)
@@ -63,15 +101,11 @@ static void check_mtu(struct ur_analysis *a, struct an_flow *f, const struct an_
 		return;
 	if (f->mtu_cm) {
 		an_cm_facts(f->cm, &c);
-		f->s.fault_now = p->payload_len > f->mtu ? UR_AN_ABOVE_MTU : last ? UR_AN_LAST_EMPTY : UR_AN_BELOW_MTU;
+		fault = p->payload_len > f->mtu ? UR_AN_ABOVE_MTU : last ? UR_AN_LAST_EMPTY : UR_AN_BELOW_MTU;
 	}
-	an_report_on(a, f,
-		     (struct ur_finding){.rule = UR_RULE_MTU,
-					 .frame = p->frame,
-					 .seen = {c.req_frame},
-					 .when = p->when,
-					 .v = {p->payload_len, f->mtu},
-					 .s = {p->op->name}});
+	report_fault(a, f, p, psn,
+		     (struct ur_finding){
+			     .rule = UR_RULE_MTU, .seen = {c.req_frame}, .v = {p->payload_len, f->mtu}, .s = {p->op->name}, .sub = fault});
 }
 
 static enum an_message kind_of(const struct ur_opcode_info *op)
@@ -89,22 +123,21 @@ static enum ur_an_fault order_fault(const struct an_stream *s, const struct ur_o
 	return UR_AN_OTHER_WITHIN;
 }
 
-static void check_order(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
+static void check_order(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)
 {
 	struct an_stream *s = &f->s;
 	const bool open = s->msg == AN_MSG_SEND || s->msg == AN_MSG_WRITE;
 	bool fits = p->op->flags & UR_OPF_FIRST ? !open : s->msg == kind_of(p->op);
 
-	if (s->msg != AN_MSG_UNKNOWN && !fits) {
-		an_report_on(a, f,
+	if (s->msg != AN_MSG_UNKNOWN && !fits)
+		report_fault(a, f, p, psn,
 			     (struct ur_finding){.rule = UR_RULE_OPSEQ,
-						 .frame = p->frame,
 						 .seen = {s->msg_frame},
-						 .when = p->when,
-						 .s = {p->op->name, s->msg_frame ? ur_opcode(s->msg_opcode)->name : "nothing"}});
-		s->fault_now = order_fault(s, p->op);
-		s->fault_with = s->msg == AN_MSG_SEND ? UR_AN_IN_SEND : s->msg == AN_MSG_WRITE ? UR_AN_IN_WRITE : 0;
-	}
+						 .s = {p->op->name, s->msg_frame ? ur_opcode(s->msg_opcode)->name : "nothing"},
+						 .sub = order_fault(s, p->op),
+						 .with = s->msg == AN_MSG_SEND    ? UR_AN_IN_SEND
+							 : s->msg == AN_MSG_WRITE ? UR_AN_IN_WRITE
+										  : 0});
 	if (p->op->flags & UR_OPF_FIRST || !fits) {
 		s->msg_whole = p->op->flags & UR_OPF_FIRST;
 		s->msg_len = 0;
@@ -115,7 +148,7 @@ static void check_order(struct ur_analysis *a, struct an_flow *f, const struct a
 }
 
 /* The length that a WRITE announces and the one that it has. */
-static void check_length(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
+static void check_length(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)
 {
 	struct an_stream *s = &f->s;
 	struct ur_reth h;
@@ -128,12 +161,11 @@ static void check_length(struct ur_analysis *a, struct an_flow *f, const struct 
 		s->msg_whole &= !p->ext_cut;
 	}
 	s->msg_len += p->payload_len;
-	if (p->op->flags & UR_OPF_LAST && s->msg_whole && !p->behind && s->msg_len != s->msg_reth) {
-		an_report_on(
-			a, f,
-			(struct ur_finding){.rule = UR_RULE_RETH_LEN, .frame = p->frame, .when = p->when, .v = {s->msg_len, s->msg_reth}});
-		s->fault_now = s->msg_len > s->msg_reth ? UR_AN_ABOVE_RETH : UR_AN_BELOW_RETH;
-	}
+	if (p->op->flags & UR_OPF_LAST && s->msg_whole && !p->behind && s->msg_len != s->msg_reth)
+		report_fault(a, f, p, psn,
+			     (struct ur_finding){.rule = UR_RULE_RETH_LEN,
+						 .v = {s->msg_len, s->msg_reth},
+						 .sub = s->msg_len > s->msg_reth ? UR_AN_ABOVE_RETH : UR_AN_BELOW_RETH});
 }
 
 static void count(struct an_flow *f, const struct an_pkt *p, const struct an_req *r)
@@ -171,7 +203,7 @@ static void note_depth(struct ur_analysis *a, struct an_flow *f, const struct an
 		s->deep_frame = p->frame;
 		s->deep_when = p->when;
 	} else if (f->facts.answers)
-		an_report_on(a, f, (struct ur_finding){.rule = UR_RULE_DEPTH, .frame = p->frame, .when = p->when, .v = {s->depth, most}});
+		an_report_at(a, f, p, (struct ur_finding){.rule = UR_RULE_DEPTH, .v = {s->depth, most}});
 }
 
 static void new_request(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p, uint64_t psn)
@@ -179,10 +211,10 @@ static void new_request(struct ur_analysis *a, struct an_flow *f, const struct a
 	struct an_stream *s = &f->s;
 	struct an_req *r;
 
-	s->fault_now = UR_AN_SOUND;
-	check_mtu(a, f, p);
-	check_order(a, f, p);
-	check_length(a, f, p);
+	check_operands(a, f, p, psn);
+	check_mtu(a, f, p, psn);
+	check_order(a, f, p, psn);
+	check_length(a, f, p, psn);
 	an_credits_used(a, f, p);
 	if (p->op->flags & UR_OPF_LAST)
 		s->msn = ur_psn_add(s->msn, 1);
@@ -262,12 +294,12 @@ static void tell_stray(struct ur_analysis *a, struct an_flow *f)
 {
 	struct an_stream *s = &f->s;
 
-	an_report_wrong(a, f, false,
-			(struct ur_finding){.rule = UR_RULE_PSN,
-					    .frame = s->stray->p.frame,
-					    .when = s->stray->p.when,
-					    .v = {s->stray->psn & UR_PSN_MASK, s->next & UR_PSN_MASK}},
-			(struct ur_an_fact){.kind = UR_AN_F_OFF_PSN, .opcode = s->stray->p.bth.opcode});
+	an_report_on(a, f,
+		     (struct ur_finding){.rule = UR_RULE_PSN,
+					 .frame = s->stray->p.frame,
+					 .when = s->stray->p.when,
+					 .v = {s->stray->psn & UR_PSN_MASK, s->next & UR_PSN_MASK},
+					 .opcode = s->stray->p.bth.opcode});
 	free(s->stray);
 	s->stray = NULL;
 }

@@ -36,11 +36,6 @@ void an_credits_used(struct ur_analysis *a, struct an_flow *f, const struct an_p
 	beyond = ur_psn_diff(ur_psn_add(s->msn, 1), s->limit);
 	if (beyond <= 1)
 		return;
-	an_report_on(a, f,
-		     (struct ur_finding){.rule = UR_RULE_CREDITS,
-					 .frame = p->frame,
-					 .seen = {s->limit_frame},
-					 .when = p->when,
-					 .v = {p->bth.psn, (uint64_t)beyond}});
+	an_report_at(a, f, p, (struct ur_finding){.rule = UR_RULE_CREDITS, .seen = {s->limit_frame}, .v = {p->bth.psn, (uint64_t)beyond}});
 	s->limited = false; /* until the next answer */
 }

@@ -35,6 +35,12 @@ struct an_cm {
 	struct an_flow *flow[2];                     /* from the active side; to it */
 };
 
+/* Of side `from`: 0 for who connects. */
+static inline const struct an_cm_message *an_cm_message(const struct an_cm *c, unsigned from, enum ur_cm_attr attr)
+{
+	return &c->msg[from][attr - UR_CM_REQ];
+}
+
 /* What the messages of a connection say of it. */
 void an_cm_facts(const struct an_cm *c, struct ur_an_conn *out);
 enum ur_an_ending an_cm_ending(const struct an_cm *c);

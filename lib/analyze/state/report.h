@@ -8,5 +8,7 @@
 void an_report(struct ur_analysis *a, const struct ur_finding *f);
 /* The same about a flow: source, destination and QPN are its own. */
 void an_report_on(struct ur_analysis *a, struct an_flow *fl, struct ur_finding f);
+/* The same of packet `p`: frame and time are its own. */
+void an_report_at(struct ur_analysis *a, struct an_flow *fl, const struct an_pkt *p, struct ur_finding f);
 
 #endif

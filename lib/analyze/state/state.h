@@ -29,7 +29,7 @@ enum an_req_flag {
 	AN_DAMAGED = 2048,     /* a hole: here, but with a wrong ICRC */
 	AN_PIECES = 1024,      /* asked for again in more than one piece: their responses may come in any order */
 	AN_LIMITED = 8192,     /* of a limited member of the partition */
-	AN_PART_WRONG = 16384, /* told: the rest of it did not begin with FIRST; the other: it did */
+	AN_PART_WRONG = 16384, /* the rest of it did not begin with FIRST; the other: it did */
 	AN_PART_RIGHT = 32768,
 	AN_PERHAPS = 512, /* a hole: perhaps only of a READ that was asked for before the recording began */
 };
@@ -79,7 +79,6 @@ struct an_window {
 };
 
 struct an_dgrams;
-struct ur_an_fact;
 struct ur_analysis;
 struct path;
 
@@ -172,8 +171,8 @@ struct an_stream { /* requests of a flow, and the answers to them */
 	uint64_t seen_most;   /* after the last PSN among them */
 	struct an_ignored ignored;
 	uint32_t rnr_row;
-	/* for judges: the oldest faulty request without an answer, and what they have to know of NAKs and repetitions */
-	uint8_t fault, fault_now; /* enum ur_an_fault; of the newest request */
+	/* the oldest faulty request without an answer; what judges have to know of NAKs and repetitions */
+	uint8_t fault; /* enum ur_an_fault */
 	uint32_t fault_with, fault_frame;
 	uint8_t fault_opcode;
 	uint64_t fault_psn;
@@ -242,8 +241,7 @@ struct ur_analysis {
 	uint64_t salt;          /* of all tables */
 	ur_an_event_fn observe; /* NULL: nobody does */
 	void *observe_ctx;
-	void (*judge)(void *ctx, const struct ur_an_fact *f); /* NULL: nobody does */
-	void *judge_ctx;
+	bool judged;                 /* facts are told as well */
 	ur_time paused, pause_began; /* the newest PAUSE frame, and the first of its series */
 	struct ur_table flows, hosts;
 	struct ur_table cms, cm_pairs; /* exchanges by the id of one end; by those of both */

@@ -116,6 +116,10 @@ static void put_hole(struct out *o, const struct ur_finding *f, const char *hole
 	case 'm': put_mac(o, f->v[i]); return;
 	case 'b': put_bits(o, f->v[i]); return;
 	case 'p': put_text(o, ur_plural(f->v[i])); return;
+	case 'e':
+		put_text(o, f->excuse ? ": " : "");
+		put_text(o, f->excuse);
+		return;
 	case 'd': put_text(o, ur_gid_ip(&f->dst, addr)); return;
 	case 's':
 		if (hole[1] == 'r')

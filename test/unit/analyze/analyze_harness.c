@@ -99,7 +99,7 @@ unsigned findings_worse(const struct findings *f, enum ur_severity least)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < f->n; i++)
-		n += ur_rules[f->f[i].rule].severity >= least;
+		n += f->f[i].severity >= least;
 	return n;
 }
 
@@ -145,7 +145,7 @@ static unsigned put_ext(uint8_t *to, const struct step *t)
 				     .rkey = t->arg & KEY ? 8 : 7,
 				     .len = (uint32_t)(op->flags & UR_OPF_READ ? t->arg & ~KEY : t->msn)};
 	const struct ur_deth deth = {.qkey = (uint32_t)t->msn, .sqpn = t->from == 'A' ? QP_A : QP_B};
-	const struct ur_atomiceth atomic = {.va = 0x1000, .rkey = 7, .swap_add = (uint64_t)t->arg};
+	const struct ur_atomiceth atomic = {.va = 0x1000 + (uint64_t)t->msn, .rkey = 7, .swap_add = (uint64_t)t->arg};
 	const struct ur_aeth aeth = {.syndrome = op->flags & UR_OPF_PAYLOAD ? 0x1f : (uint8_t)t->arg, .msn = (uint32_t)t->msn};
 
 	memset(to, 0, op->ext_len);

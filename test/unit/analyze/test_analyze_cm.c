@@ -97,6 +97,24 @@ static void dreq__again_though_answered(void)
 	CU_ASSERT_EQUAL(findings_worse(&f, UR_WARNING), 0);
 }
 
+/* A REQ that comes again makes a second connection. */
+static void rep__another_id(void)
+{
+	unsigned req, rep;
+
+	load("rdma-client.pcap");
+	req = mad(UR_CM_REQ);
+	ur_recording_repeat(&r, req);
+	rep = mad(UR_CM_REP);
+	ur_recording_repeat(&r, rep);
+	analyze_run(&r, &f);
+	CU_ASSERT_EQUAL(findings_of(&f, UR_RULE_CM_REP, 0), 0);
+	findings_free(&f);
+	change(rep + 1, MSG + 3, (uint8_t)(ur_recording_bth(&r, rep + 1)[UR_BTH_LEN + 8 + MSG + 3] ^ 1));
+	analyze_run(&r, &f);
+	CU_ASSERT_EQUAL(findings_of(&f, UR_RULE_CM_REP, rep + 2), 1);
+}
+
 static void rej__reason(void)
 {
 	char text[256];
@@ -260,6 +278,7 @@ void ur_suite_analyze_cm(void)
 	CU_add_test(s, "no answer, and retries", norep__and_retry);
 	CU_add_test(s, "rej: all reasons have names", rej__all_reasons);
 	CU_add_test(s, "dreq: again, though answered", dreq__again_though_answered);
+	CU_add_test(s, "REP: of another id", rep__another_id);
 	CU_add_test(s, "rejected: the reason", rej__reason);
 	CU_add_test(s, "depth that was agreed on", depth__agreed_on);
 	CU_add_test(s, "retries that were agreed on", retry_limit);

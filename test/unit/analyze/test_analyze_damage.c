@@ -59,8 +59,7 @@ static void one_bit(void)
 				c.f[i].data[(uint32_t)(p.l3 - f.data) + byte] ^= (uint8_t)bit;
 				analyze_run(&c, &got);
 				for (unsigned g = 0; g < got.n; g++)
-					others += got.f[g].rule != UR_RULE_ICRC && ur_rules[got.f[g].rule].severity >= UR_WARNING &&
-						  !in(&base, &got.f[g]);
+					others += got.f[g].rule != UR_RULE_ICRC && got.f[g].severity >= UR_WARNING && !in(&base, &got.f[g]);
 				snprintf(want, sizeof(want), "(byte %u of the IP packet, 0x%x)", byte, bit);
 				for (unsigned g = 0; g < got.n; g++)
 					located += got.f[g].rule == UR_RULE_ICRC && got.f[g].frame == i + 1 &&

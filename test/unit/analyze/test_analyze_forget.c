@@ -28,12 +28,9 @@ static void gone(void *ctx, const struct ur_an_conn *c)
 static uint64_t worse(const struct ur_analysis *a)
 {
 	struct ur_an_totals t;
-	uint64_t n = 0;
 
 	ur_analysis_totals(a, &t);
-	for (unsigned i = 0; i < UR_RULE_COUNT; i++)
-		n += ur_rules[i].severity >= UR_WARNING ? t.findings[i] : 0;
-	return n;
+	return t.severities[UR_WARNING] + t.severities[UR_ERROR];
 }
 
 /* Looked at after every frame, with patience that outlasts the recording: nothing is forgotten, and nothing else is found. */

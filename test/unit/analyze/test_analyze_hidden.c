@@ -138,9 +138,59 @@ static void trains__cut(void)
 	CU_ASSERT(joined > 1000);
 }
 
+/* --- whole trains --- */
+
+/* Puts what lies after the UDP header of frames 1 to n - 1 after frame 0; their IPv4 identifications count, as the kernel's do. */
+static void make_train(struct ur_recording *r)
+{
+	const unsigned head = UR_ETH_LEN + UR_IP4_LEN + UR_UDP_LEN;
+	struct ur_rec_frame *f = &r->f[0];
+
+	for (unsigned i = 1; i < r->n; i++) {
+		ur_put16(r->f[i].data + UR_ETH_LEN + 4, (uint16_t)i);
+		ur_recording_fix_checksums(r, i, 0);
+		f->data = realloc(f->data, f->len + r->f[i].len - head);
+		memcpy(f->data + f->len, r->f[i].data + head, r->f[i].len - head);
+		f->len += r->f[i].len - head;
+		free(r->f[i].data);
+	}
+	r->n = 1;
+	f->have = f->len;
+	ur_put16(f->data + UR_ETH_LEN + 2, (uint16_t)(f->len - UR_ETH_LEN));
+	ur_put16(f->data + UR_ETH_LEN + UR_IP4_LEN + 4, (uint16_t)(f->len - UR_ETH_LEN - UR_IP4_LEN));
+}
+
+static void train__cut(void)
+{
+	static const struct step steps[][4] = {
+		{{'A', UR_OP_SEND_FIRST, 100, MTU, 0, 0}, {'A', UR_OP_SEND_MIDDLE, 101, MTU, 0, 0}, {'A', UR_OP_SEND_LAST, 102, 9, 0, 0}},
+		{{'A', UR_OP_READ_REQ, 100, 64, 0, 0}, {'A', UR_OP_ACK, 7777, 0x1f, 5, 0}},
+	};
+
+	for (unsigned i = 0; i < ur_array_size(steps); i++) {
+		struct ur_recording r = {.name = "train"};
+		struct ur_an_totals t;
+		struct findings f;
+		unsigned n = 0;
+
+		for (const struct step *s = steps[i]; s < steps[i] + 4 && s->from; s++, n++)
+			analyze_add_step(&r, s, UR_NS_PER_S);
+		make_train(&r);
+		analyze_run(&r, &f);
+		ur_analysis_totals(f.a, &t);
+		CU_ASSERT_EQUAL(t.frames, 1);
+		CU_ASSERT_EQUAL(t.roce, n);
+		CU_ASSERT_EQUAL(findings_worse(&f, UR_WARNING), 0);
+		CU_ASSERT_EQUAL(findings_of(&f, UR_RULE_RECORDER, 1), 1);
+		findings_free(&f);
+		ur_recording_free(&r);
+	}
+}
+
 void ur_suite_analyze_hidden(void)
 {
 	CU_pSuite s = CU_add_suite("analyze_hidden", NULL, NULL);
 
+	CU_add_test(s, "train: cut into its packets", train__cut);
 	CU_ADD_TEST(s, trains__cut);
 }

@@ -54,6 +54,7 @@ static const struct row {
 	{"a last packet of nothing", UR_RULE_MTU, 2, {{'A', SF, 100, MTU, 0, 9}, {'A', SL, 101, 0, 0, 9}}},
 	{"a WRITE of another length", UR_RULE_RETH_LEN, 1, {{'A', WO, 100, 64, 60, 9}}},
 	{"a WRITE of its length", UR_RULE_RETH_LEN, 0, {{'A', WO, 100, 64, 64, 9}}},
+	{"an atomic at an odd address", UR_RULE_INVALID, 1, {{'A', FA, 100, 5, 4, 9}}},
 	{"a PSN far away", UR_RULE_PSN, 2, {{'A', SO, 100, 8, 0, 9}, {'A', SO, 900000, 8, 0, 9}, {'A', SO, 101, 8, 0, 9}}},
 	{"a new life with other PSNs", UR_RULE_PSN, 0, {{'A', SO, 100, 8, 0, 9}, {'A', SO, 900000, 8, 0, 9}, {'A', SO, 900001, 8, 0, 9}}},
 	{"missed by the recorder", UR_RULE_GAP, 2, {{'A', SO, 100, 8, 0, 9}, {'A', SO, 102, 8, 0, 9}, {'B', AK, 102, 0x1f, 3, 9}}},
@@ -218,6 +219,14 @@ static const struct row {
 	  {'B', R3, 103, MTU, 2, 9}}},
 	{"an ACK of a READ", UR_RULE_ANSWER_KIND, 2, {{'A', RR, 100, 64, 0, 9}, {'B', AK, 100, 0x1f, 1, 9}}},
 	{"a READ response to a SEND", UR_RULE_ANSWER_KIND, 2, {{'A', SO, 100, 64, 0, 9}, {'B', RO, 100, 64, 1, 9}}},
+	{"a last packet without a first is taken",
+	 UR_RULE_TAKEN,
+	 4,
+	 {{'A', SO, 100, 8, 0, 9}, {'B', AK, 100, 0x1f, 1, 9}, {'A', SL, 101, 8, 0, 9}, {'B', AK, 101, 0x1f, 2, 9}}},
+	{"a last packet without a first is refused",
+	 UR_RULE_TAKEN,
+	 0,
+	 {{'A', SO, 100, 8, 0, 9}, {'B', AK, 100, 0x1f, 1, 9}, {'A', SL, 101, 8, 0, 9}, {'B', AK, 101, NAK | UR_NAK_INV_REQ, 1, 9}}},
 	{"a reserved syndrome", UR_RULE_SYNDROME, 2, {{'A', SO, 100, 8, 0, 9}, {'B', AK, 100, 0x40, 1, 9}}},
 	{"a sequence NAK",
 	 UR_RULE_NAK_SEQ,
@@ -228,6 +237,14 @@ static const struct row {
 	 UR_RULE_NAK_BACK,
 	 4,
 	 {{'A', SO, 100, 8, 0, 9}, {'A', SO, 101, 8, 0, 9}, {'B', AK, 101, 0x1f, 2, 9}, {'B', AK, 100, NAK, 0, 9}}},
+	{"a sequence NAK again",
+	 UR_RULE_NAK_DUP,
+	 5,
+	 {{'A', SO, 100, 8, 0, 9}, {'A', SO, 101, 8, 0, 9}, {'A', SO, 102, 8, 0, 9}, {'B', AK, 101, NAK, 1, 9}, {'B', AK, 101, NAK, 1, 9}}},
+	{"answered after it was refused for good",
+	 UR_RULE_ACK_AFTER_FATAL,
+	 4,
+	 {{'A', SO, 100, 8, 0, 9}, {'B', AK, 100, NAK | UR_NAK_INV_REQ, 0, 9}, {'A', SO, 101, 8, 0, 9}, {'B', AK, 101, 0x1f, 2, 9}}},
 	{"no access", UR_RULE_NAK_FATAL, 2, {{'A', WO, 100, 8, 8, 9}, {'B', AK, 100, NAK | UR_NAK_REM_ACCESS, 0, 9}}},
 	{"no receive buffer", UR_RULE_RNR, 2, {{'A', SO, 100, 8, 0, 9}, {'B', AK, 100, RNR, 0, 9}}},
 	{"again too early", UR_RULE_RNR_EARLY, 3, {{'A', SO, 100, 8, 0, 9}, {'B', AK, 100, RNR, 0, 9}, {'A', SO, 100, 8, 0, 5}}},
@@ -253,6 +270,10 @@ static const struct row {
 	 UR_RULE_ACK_AFTER_RNR,
 	 3,
 	 {{'A', SO, 100, 8, 0, 9}, {'B', AK, 100, RNR, 0, 9}, {'B', AK, 100, 0x1f, 1, 9}}},
+	{"a NAK for what follows a refusal",
+	 UR_RULE_NAK_AFTER_RNR,
+	 4,
+	 {{'A', SO, 100, 8, 0, 9}, {'A', SO, 101, 8, 0, 9}, {'B', AK, 100, RNR_LONG, 0, 9}, {'B', AK, 100, NAK, 0, 9}}},
 	{"a response missing",
 	 UR_RULE_READ_GAP,
 	 3,
@@ -275,6 +296,16 @@ static const struct row {
 	 UR_RULE_READ_SHORT,
 	 3,
 	 {{'A', RR, 100, 3 * MTU, 0, 9}, {'B', R1, 100, MTU, 1, 9}, {'B', R3, 101, MTU, 1, 9}}},
+	{"the rest of a READ that begins with a middle response",
+	 UR_RULE_READ_PART,
+	 7,
+	 {{'A', RR, 100, 3 * MTU, 0, 9},
+	  {'B', R1, 100, MTU, 1, 9},
+	  {'B', R2, 101, MTU, 1, 9},
+	  {'B', R3, 102, MTU, 1, 9},
+	  {'A', RR, 101, 2 * MTU, MTU, 90000},
+	  {'B', R2, 101, MTU, 1, 9},
+	  {'B', R3, 102, MTU, 1, 9}}},
 	{"an atomic without a result",
 	 UR_RULE_ATOMIC_GAP,
 	 4,
@@ -375,6 +406,10 @@ static const struct row {
 	  {'B', CN, 0, 0, 0, 9},
 	  MARKED(109, 400),
 	  MARKED(113, 400)}},
+	{"a notification without its bit",
+	 UR_RULE_CNP_BECN,
+	 3,
+	 {{'A', SO, 100, 8, 0, 9}, {'B', AK, 100, 0x1f, 1, 9}, {'B', CN, 0, 0, 0, 9}}},
 	{"only one direction", UR_RULE_ONEWAY, 1, {{'A', SO, 100, 8, 0, 9}, {'A', SO, 101, 8, 0, 9}}},
 	{"from the middle", UR_RULE_MID, 1, {{'A', SM, 100, MTU, 0, 9}, {'A', SL, 101, 8, 0, 9}, {'B', AK, 101, 0x1f, 9, 9}}},
 	{"times go back", UR_RULE_RECORDER, 2, {{'A', SO, 100, 8, 0, 9000}, {'A', SO, 101, 8, 0, -8000}}},
@@ -495,55 +530,6 @@ static void places__each(void)
 	}
 }
 
-/* --- trains --- */
-
-/* Puts what lies after the UDP header of frames 1 to n - 1 after frame 0; their IPv4 identifications count, as the kernel's do. */
-static void make_train(struct ur_recording *r)
-{
-	const unsigned head = UR_ETH_LEN + UR_IP4_LEN + UR_UDP_LEN;
-	struct ur_rec_frame *f = &r->f[0];
-
-	for (unsigned i = 1; i < r->n; i++) {
-		ur_put16(r->f[i].data + UR_ETH_LEN + 4, (uint16_t)i);
-		ur_recording_fix_checksums(r, i, 0);
-		f->data = realloc(f->data, f->len + r->f[i].len - head);
-		memcpy(f->data + f->len, r->f[i].data + head, r->f[i].len - head);
-		f->len += r->f[i].len - head;
-		free(r->f[i].data);
-	}
-	r->n = 1;
-	f->have = f->len;
-	ur_put16(f->data + UR_ETH_LEN + 2, (uint16_t)(f->len - UR_ETH_LEN));
-	ur_put16(f->data + UR_ETH_LEN + UR_IP4_LEN + 4, (uint16_t)(f->len - UR_ETH_LEN - UR_IP4_LEN));
-}
-
-static void train__cut(void)
-{
-	static const struct step steps[][4] = {
-		{{'A', SF, 100, MTU, 0, 0}, {'A', SM, 101, MTU, 0, 0}, {'A', SL, 102, 9, 0, 0}},
-		{{'A', RR, 100, 64, 0, 0}, {'A', AK, 7777, 0x1f, 5, 0}},
-	};
-
-	for (unsigned i = 0; i < ur_array_size(steps); i++) {
-		struct ur_recording r = {.name = "train"};
-		struct ur_an_totals t;
-		struct findings f;
-		unsigned n = 0;
-
-		for (const struct step *s = steps[i]; s < steps[i] + 4 && s->from; s++, n++)
-			analyze_add_step(&r, s, UR_NS_PER_S);
-		make_train(&r);
-		analyze_run(&r, &f);
-		ur_analysis_totals(f.a, &t);
-		CU_ASSERT_EQUAL(t.frames, 1);
-		CU_ASSERT_EQUAL(t.roce, n);
-		CU_ASSERT_EQUAL(findings_worse(&f, UR_WARNING), 0);
-		CU_ASSERT_EQUAL(findings_of(&f, UR_RULE_RECORDER, 1), 1);
-		findings_free(&f);
-		ur_recording_free(&r);
-	}
-}
-
 /* --- sentences --- */
 
 static void text__holes(void)
@@ -580,6 +566,5 @@ void ur_suite_analyze_rules(void)
 	CU_add_test(s, "rules: an atomic among many others", atomic__among_others);
 	CU_add_test(s, "rules: all have names", rules__all_have_names);
 	CU_add_test(s, "places: each", places__each);
-	CU_add_test(s, "train: cut into its packets", train__cut);
 	CU_add_test(s, "text: holes", text__holes);
 }

@@ -34,7 +34,7 @@ static void no_other_findings(void)
 				c.f[i].have = c.f[i].have < snap ? c.f[i].have : snap;
 			analyze_run(&c, &got);
 			for (unsigned i = 0; i < got.n; i++)
-				more += ur_rules[got.f[i].rule].severity >= UR_WARNING && !in(&base, &got.f[i]);
+				more += got.f[i].severity >= UR_WARNING && !in(&base, &got.f[i]);
 			if (more && wrong++ < 6) {
 				printf("# %s at %u bytes\n", r->name, snap);
 				findings_print(&got, r->name);

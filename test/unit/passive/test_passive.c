@@ -49,6 +49,7 @@ static unsigned broken_by(const struct ur_passive *v, const struct ur_gid *host,
 		if (!c || !c->broken)
 			continue;
 		n++;
+		CU_ASSERT_TRUE(ur_passive_convicts(i));
 		if (what)
 			printf("# %s breaks %s at frame %u: %s\n", what, ur_cf_rule(i)->name, c->frame, c->what);
 	}

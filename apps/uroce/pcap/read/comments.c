@@ -36,7 +36,7 @@ static void put_comment(struct ur_ng_block *b, const struct ur_pcap_finding *g)
 {
 	const char *clause = ur_rules[g->rule].clause;
 	char text[COMMENT_MAX];
-	int n = snprintf(text, sizeof(text), "%s %s: %s%s%s%s", ur_pcap_severity(g->rule), ur_rules[g->rule].name, g->text,
+	int n = snprintf(text, sizeof(text), "%s %s: %s%s%s%s", ur_pcap_severity(g->severity), ur_rules[g->rule].name, g->text,
 			 *clause ? " (" : "", clause, *clause ? ")" : "");
 
 	ur_ng_put_option(b, UR_NG_COMMENT, text, (uint16_t)n);

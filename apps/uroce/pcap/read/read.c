@@ -74,7 +74,7 @@ static void found(void *ctx, const struct ur_finding *f)
 		file->room = room;
 	}
 	ur_finding_text(f, text, sizeof(text));
-	file->found[file->n] = (struct ur_pcap_finding){f->frame, (uint32_t)file->n, f->rule, f->when, f->qpn, strdup(text)};
+	file->found[file->n] = (struct ur_pcap_finding){f->frame, (uint32_t)file->n, f->rule, f->severity, f->when, f->qpn, strdup(text)};
 	if (!file->found[file->n].text)
 		return;
 	file->n++;

@@ -15,6 +15,7 @@ struct ur_effects_all;
 struct ur_pcap_finding { /* with its sentence ready, for a list that is sorted at the end */
 	uint32_t frame, order;
 	enum ur_rule rule;
+	enum ur_severity severity;
 	ur_time when;
 	uint32_t qpn;
 	char *text;
@@ -73,16 +74,11 @@ void ur_pcap_close(struct ur_pcap_file *f);
 /* What was found of this rule at this frame; NULL when nothing was. */
 const char *ur_pcap_sentence(const struct ur_pcap_file *f, enum ur_rule rule, uint32_t frame);
 
-static inline const char *ur_pcap_severity_name(enum ur_severity severity)
+static inline const char *ur_pcap_severity(enum ur_severity severity)
 {
 	static const char *const names[] = {[UR_NOTE] = "note", [UR_WARNING] = "warning", [UR_ERROR] = "error"};
 
 	return names[severity];
-}
-
-static inline const char *ur_pcap_severity(enum ur_rule rule)
-{
-	return ur_pcap_severity_name(ur_rules[rule].severity);
 }
 
 /* "1.25 ms". */

@@ -61,7 +61,7 @@ void ur_story_drop(struct ur_story *s)
 
 json_t *ur_pcap_finding_json(const struct ur_pcap_finding *g)
 {
-	return json_pack("{s:I, s:s, s:s, s:I, s:o, s:o, s:s}", "frame", (json_int_t)g->frame, "severity", ur_pcap_severity(g->rule),
+	return json_pack("{s:I, s:s, s:s, s:I, s:o, s:o, s:s}", "frame", (json_int_t)g->frame, "severity", ur_pcap_severity(g->severity),
 			 "rule", ur_rules[g->rule].name, "qpn", (json_int_t)g->qpn, "time_ns", ur_json_uint(g->when), "sentence",
 			 ur_json_text(g->text), "clause", ur_rules[g->rule].clause);
 }

@@ -237,7 +237,7 @@ static bool worth_telling(const struct ur_pcap_finding *g)
 	for (unsigned i = 0; i < ur_array_size(whole); i++)
 		if (g->rule == whole[i])
 			return true;
-	return ur_rules[g->rule].severity == UR_ERROR || cm || (!g->qpn && ur_rules[g->rule].severity == UR_NOTE);
+	return g->severity == UR_ERROR || cm || (!g->qpn && g->severity == UR_NOTE);
 }
 
 static void finding_line(const struct ur_pcap_file *f, const struct ur_pcap_finding *g)

@@ -152,7 +152,7 @@ static void choose_marks(struct reading *d)
 
 	for (uint32_t i = 0; i < r->nfindings; i++) {
 		const struct ur_pcap_finding *g = r->findings[i];
-		const uint8_t rank = (uint8_t)(2 * (UR_ERROR - ur_rules[g->rule].severity));
+		const uint8_t rank = (uint8_t)(2 * (UR_ERROR - g->severity));
 		struct mention m = {d, g, rank + 1};
 
 		add_mark(d, (struct mark){g->frame, 0, g->qpn, BEFORE, AFTER, rank});

@@ -87,13 +87,11 @@ static void text_end(struct text *t, const struct ur_report *r, FILE *out)
 
 static void put_counts(const struct ur_report *r, FILE *out)
 {
-	uint64_t by[3] = {0};
+	const uint64_t *by = r->totals.severities;
 
-	for (unsigned i = 0; i < UR_RULE_COUNT; i++)
-		by[ur_rules[i].severity] += r->totals.findings[i];
 	fputs("<p class=\"counts\">", out);
 	for (int i = UR_ERROR; i >= UR_NOTE; i--) {
-		const char *name = ur_pcap_severity_name((enum ur_severity)i);
+		const char *name = ur_pcap_severity((enum ur_severity)i);
 
 		fprintf(out, "<span class=\"%s\">%" PRIu64 " %s%s</span>\n", by[i] ? name : "none", by[i], name, ur_plural(by[i]));
 	}
@@ -189,7 +187,7 @@ static void put_connections(const struct ur_report *r, FILE *out)
 static void put_finding(const struct ur_report *r, uint32_t i, FILE *out)
 {
 	const struct ur_pcap_finding *g = r->findings[i];
-	const char *severity = ur_pcap_severity(g->rule), *clause = ur_rules[g->rule].clause;
+	const char *severity = ur_pcap_severity(g->severity), *clause = ur_rules[g->rule].clause;
 
 	fprintf(out, "<tr id=\"g%u\" class=\"%s\"><td class=\"n\">", i + 1, severity);
 	if (ur_report_has_row(r, g->frame))
@@ -261,7 +259,7 @@ static void put_badges(const struct ur_report *r, uint32_t frame, FILE *out)
 			high = at;
 	}
 	for (uint32_t i = low, n = 0; frame && n < 4 && i < r->nfindings && r->findings[i]->frame == frame; i++, n++)
-		fprintf(out, "<a class=\"badge %s\" href=\"#g%u\">%s</a> ", ur_pcap_severity(r->findings[i]->rule), i + 1,
+		fprintf(out, "<a class=\"badge %s\" href=\"#g%u\">%s</a> ", ur_pcap_severity(r->findings[i]->severity), i + 1,
 			ur_rules[r->findings[i]->rule].name);
 }
 

@@ -26,7 +26,7 @@ static bool choose_findings(struct ur_report *r)
 	}
 	for (int severity = UR_ERROR; severity >= UR_NOTE; severity--)
 		for (size_t i = 0; i < r->f.n && n < UR_REPORT_FINDINGS; i++)
-			if ((int)ur_rules[r->f.found[i].rule].severity == severity)
+			if ((int)r->f.found[i].severity == severity)
 				n += chosen[i] = true;
 	for (size_t i = 0; i < r->f.n; i++)
 		if (chosen[i])
