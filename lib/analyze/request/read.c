@@ -26,6 +26,7 @@ static void report_data(struct ur_analysis *a, struct an_flow *f, const struct a
 	say.seen[0] = r->frame;
 	say.v[0] = p->bth.psn;
 	say.opcode = r->opcode;
+	say.with = r->len ? 0 : UR_AN_NOTHING;
 	an_report_at(a, f->peer, p, say);
 }
 

@@ -262,6 +262,7 @@ static const struct row {
 	  {'B', UR_OP_READ_RESP_MIDDLE, 101, MTU, 2, 9},
 	  {'B', UR_OP_READ_RESP_LAST, 102, 8, 2, 9}}},
 	{"read-whole", 'B', BROKEN, {GREETING, {'A', UR_OP_READ_REQ, 100, 64, 0, 9}, {'B', UR_OP_READ_RESP_ONLY, 100, 60, 2, 9}}},
+	{"read-of-nothing", 'B', BROKEN, {GREETING, {'A', UR_OP_READ_REQ, 100, 0, 0, 9}, {'B', UR_OP_READ_RESP_ONLY, 100, 8, 2, 9}}},
 	{"read-takes-psns",
 	 'B',
 	 OBEYED,
