@@ -47,21 +47,6 @@ void ur_analysis_destroy(struct ur_analysis *a)
 
 /* --- what can be said of a packet alone --- */
 
-static void report_packet(struct ur_analysis *a, const struct an_pkt *p, enum ur_rule rule, const char *phrase)
-{
-	an_report(a, &(struct ur_finding){.rule = rule,
-					  .frame = p->frame,
-					  .when = p->when,
-					  .src = p->src,
-					  .dst = p->dst,
-					  .qpn = p->bth.dqpn,
-					  .v = {p->bth.opcode, p->bth.tver},
-					  .s = {phrase},
-					  .sub = p->bth.tver != 0,
-					  .opcode = p->bth.opcode,
-					  .with = p->icrc == AN_ICRC_OK ? UR_AN_INTACT : 0});
-}
-
 /* False when no receiver would take the packet. */
 static bool check_packet(struct ur_analysis *a, const struct an_pkt *p)
 {
@@ -70,9 +55,14 @@ static bool check_packet(struct ur_analysis *a, const struct an_pkt *p)
 		return false;
 	}
 	if (p->wrong)
-		report_packet(a, p, UR_RULE_LENGTH, p->wrong);
+		an_report_packet(a, p, (struct ur_finding){.rule = UR_RULE_LENGTH, .s = {p->wrong}});
 	else if (p->bad_opcode)
-		report_packet(a, p, UR_RULE_OPCODE, NULL);
+		an_report_packet(a, p,
+				 (struct ur_finding){.rule = UR_RULE_OPCODE,
+						     .v = {p->bth.opcode, p->bth.tver},
+						     .sub = p->bth.tver != 0,
+						     .opcode = p->bth.opcode,
+						     .with = p->icrc == AN_ICRC_OK ? UR_AN_INTACT : 0});
 	else
 		return true;
 	an_damage_note(a, p);

@@ -124,16 +124,6 @@ static struct an_cm *add_exchange(struct ur_analysis *a, const struct an_pkt *p,
 	return c;
 }
 
-static void report(struct ur_analysis *a, const struct an_pkt *p, struct ur_finding f)
-{
-	f.frame = p->frame;
-	f.when = p->when;
-	f.src = p->src;
-	f.dst = p->dst;
-	f.qpn = 1;
-	an_report(a, &f);
-}
-
 /* The newest answer to a message of the side `back`; NULL when there is none. */
 static const struct an_cm_message *answer_to(const struct an_cm *c, enum ur_cm_attr attr, bool back)
 {
@@ -162,13 +152,13 @@ static void say_again(struct ur_analysis *a, const struct an_cm *c, const struct
 	/* An MRA does not end it. */
 	const bool ended = attr != UR_CM_REP || an_cm_message(c, 0, UR_CM_RTU)->n || an_cm_message(c, 0, UR_CM_REJ)->n;
 
-	report(a, p,
-	       (struct ur_finding){.rule = answer ? UR_RULE_CM_AGAIN : UR_RULE_CM_RETRY,
-				   .seen = {m->newest, answer ? answer->newest : 0},
-				   .v = {an_since(p->when, m->newest_when)},
-				   .s = {ur_cm_attr_name(attr)},
-				   .sub = ended ? (uint8_t)attr : 0,
-				   .excuse = answer ? "the answer may have been lost after the recorder" : NULL});
+	an_report_packet(a, p,
+			 (struct ur_finding){.rule = answer ? UR_RULE_CM_AGAIN : UR_RULE_CM_RETRY,
+					     .seen = {m->newest, answer ? answer->newest : 0},
+					     .v = {an_since(p->when, m->newest_when)},
+					     .s = {ur_cm_attr_name(attr)},
+					     .sub = ended ? (uint8_t)attr : 0,
+					     .excuse = answer ? "the answer may have been lost after the recorder" : NULL});
 }
 
 /* Counts it; reports it when it has come before and is one that is repeated without an answer. `back`: from the side that was asked. */
@@ -199,17 +189,17 @@ static void check_header(struct ur_analysis *a, const struct an_pkt *p, uint64_t
 	if (!an_cm_ip_service(service_id) || !ur_rdma_cm_hdr_get(m->pdata, m->pdata_len, &h))
 		return;
 	if (!ur_gid_eq(&h.src, &p->src))
-		report(a, p, (struct ur_finding){.rule = UR_RULE_CM_IPHDR, .s = {"source"}});
+		an_report_packet(a, p, (struct ur_finding){.rule = UR_RULE_CM_IPHDR, .s = {"source"}});
 	if (!ur_gid_eq(&h.dst, &p->dst))
-		report(a, p, (struct ur_finding){.rule = UR_RULE_CM_IPHDR, .s = {"destination"}});
+		an_report_packet(a, p, (struct ur_finding){.rule = UR_RULE_CM_IPHDR, .s = {"destination"}});
 }
 
 static void check_path(struct ur_analysis *a, const struct an_pkt *p, const struct ur_cm_req *r)
 {
 	if (!ur_gid_eq(&r->primary.local_gid, &p->src))
-		report(a, p, (struct ur_finding){.rule = UR_RULE_CM_GID, .s = {"local"}});
+		an_report_packet(a, p, (struct ur_finding){.rule = UR_RULE_CM_GID, .s = {"local"}});
 	if (!ur_gid_eq(&r->primary.remote_gid, &p->dst))
-		report(a, p, (struct ur_finding){.rule = UR_RULE_CM_GID, .s = {"remote"}});
+		an_report_packet(a, p, (struct ur_finding){.rule = UR_RULE_CM_GID, .s = {"remote"}});
 }
 
 /* --- private data --- */
@@ -343,12 +333,12 @@ static void other_rep(struct ur_analysis *a, const struct an_cm *c, const struct
 	const struct an_cm_message *req = c ? an_cm_message(c, 0, UR_CM_REQ) : NULL;
 
 	if (req && req->n > 1)
-		report(a, p,
-		       (struct ur_finding){.rule = UR_RULE_CM_REP,
-					   .seen = {an_cm_message(c, 1, UR_CM_REP)->frame, req->newest},
-					   .excuse = an_since(p->when, req->newest_when) < UR_NS_PER_S
-							     ? NULL
-							     : "it may answer a REQ that is not recorded"});
+		an_report_packet(a, p,
+				 (struct ur_finding){.rule = UR_RULE_CM_REP,
+						     .seen = {an_cm_message(c, 1, UR_CM_REP)->frame, req->newest},
+						     .excuse = an_since(p->when, req->newest_when) < UR_NS_PER_S
+								       ? NULL
+								       : "it may answer a REQ that is not recorded"});
 }
 
 static void on_rej(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *p, const struct ur_cm_msg *m, bool back)
@@ -356,8 +346,9 @@ static void on_rej(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *
 	note(a, c, p, m->attr, back);
 	note_text(c->said[2], m->pdata, m->pdata_len);
 	if (!c->rej_frame)
-		report(a, p,
-		       (struct ur_finding){.rule = UR_RULE_CM_REJ, .v = {m->rej.reason}, .s = {ur_cm_rej_text(m->rej.reason), c->said[2]}});
+		an_report_packet(a, p,
+				 (struct ur_finding){
+					 .rule = UR_RULE_CM_REJ, .v = {m->rej.reason}, .s = {ur_cm_rej_text(m->rej.reason), c->said[2]}});
 	c->rej_frame = p->frame;
 	c->reason = m->rej.reason;
 }
@@ -414,7 +405,7 @@ void an_cm_packet(struct ur_analysis *a, const struct an_pkt *p)
 	if (p->cut && !has_ids(p))
 		return;
 	if (p->payload_len != UR_MAD_LEN || !(p->op->flags & UR_OPF_DETH) || !read_message(p, &t)) {
-		report(a, p, (struct ur_finding){.rule = UR_RULE_CM_FORM});
+		an_report_packet(a, p, (struct ur_finding){.rule = UR_RULE_CM_FORM});
 		return;
 	}
 	if (t.m.attr == UR_CM_REQ)
@@ -441,7 +432,7 @@ void an_cm_packet(struct ur_analysis *a, const struct an_pkt *p)
 	else
 		note(a, c, p, t.m.attr, back);
 	if (t.m.attr == UR_CM_MRA)
-		report(a, p, (struct ur_finding){.rule = UR_RULE_CM_MRA, .s = {back ? "REQ" : "REP"}});
+		an_report_packet(a, p, (struct ur_finding){.rule = UR_RULE_CM_MRA, .s = {back ? "REQ" : "REP"}});
 }
 
 /* --- what the messages say, beside what was sent --- */

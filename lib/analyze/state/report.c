@@ -35,6 +35,16 @@ void an_report(struct ur_analysis *a, const struct ur_finding *from)
 		a->found(a->ctx, &f);
 }
 
+void an_report_packet(struct ur_analysis *a, const struct an_pkt *p, struct ur_finding f)
+{
+	f.frame = p->frame;
+	f.when = p->when;
+	f.src = p->src;
+	f.dst = p->dst;
+	f.qpn = p->bth.dqpn;
+	an_report(a, &f);
+}
+
 void an_report_on(struct ur_analysis *a, struct an_flow *fl, struct ur_finding f)
 {
 	if (!fl)
