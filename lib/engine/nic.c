@@ -124,8 +124,8 @@ static void open_farewells(struct ur_engine *e)
 static uint8_t follow_when(const char *congestion)
 {
 	if (!strcmp(congestion, "auto"))
-		return UR_FOLLOW_LOSSES;
-	return !strcmp(congestion, "window") ? UR_FOLLOW_ALWAYS : UR_FOLLOW_NEVER;
+		return UR_CWND_LOSSES;
+	return !strcmp(congestion, "window") ? UR_CWND_ALWAYS : UR_CWND_NEVER;
 }
 
 /*
@@ -155,7 +155,7 @@ static int create_nic(struct ur_engine *e)
 				   .narrow = narrow,
 				   .trouble = trouble,
 				   .cc = strcmp(e->cfg.congestion, "off") != 0,
-				   .follow = follow_when(e->cfg.congestion),
+				   .cwnd = follow_when(e->cfg.congestion),
 				   .packets = !e->cfg.one_copy,
 				   .selective_repeat = e->cfg.selective_repeat != 0,
 				   .populate = ur_populate_supported() ? ur_populate : NULL,

@@ -45,9 +45,9 @@ struct ur_nic_config {
 	bool plain_recovery; /* as in ur_tp_config, and so are these: */
 	uint32_t bulk_least, bulk_most;
 	bool selective_repeat;
-	size_t keep_bytes;
+	size_t reorder_bytes;
 	bool cc;             /* congestion control: ECN-capable packets, notifications, sending rates */
-	uint8_t follow;      /* windows follow the path: as in ur_tp_config */
+	uint8_t cwnd;      /* windows follow the path: as in ur_tp_config */
 	bool packets;        /* nothing but packets is exchanged on this host, no bulk packets */
 	bool owned;          /* the addresses are ours alone: answer ARP, ND and echo */
 	struct ur_mac mac;

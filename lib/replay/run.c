@@ -8,10 +8,10 @@
 #include <stdio.h>
 
 #include "replay/replay.h"
-#include "transport/loss/repair.h"
+#include "transport/loss/scoreboard.h"
 #include "transport/requester/ack_timer.h"
 #include "transport/requester/completer.h"
-#include "transport/state/repair_bits.h"
+#include "transport/state/scoreboard_bits.h"
 
 #define AHEAD 65536 /* as far as requests are looked for that came before one */
 
@@ -91,7 +91,7 @@ static void repeat(struct side *s, const struct rec *r)
 
 	if (++slot->due <= slot->sent || ((r->pkt.bth.psn - q->una) & UR_PSN_MASK) >= ((q->max - q->una) & UR_PSN_MASK))
 		return;
-	if (q->repair.busy && ur_repair_again(s->qp))
+	if (q->scoreboard.busy && ur_scoreboard_lose_unheard(s->qp))
 		return;
 	s->qp->req.deadline = s->now;
 	ur_comp_timer(&s->qp->timer, s->now);
@@ -104,7 +104,7 @@ static void note_again(struct side *s, const struct rec *r)
 
 	s->qp->req.retry_left = s->qp->req.retry_cnt;
 	if (rec_op(r)->flags & UR_OPF_READ && pkt_remote(&r->pkt, &h))
-		ur_repair_split(&s->qp->req, ur_psn_add(r->pkt.bth.psn, stream_npkts(&s->out, h.len)));
+		ur_scoreboard_split(&s->qp->req, ur_psn_add(r->pkt.bth.psn, stream_npkts(&s->out, h.len)));
 }
 
 /*
@@ -123,7 +123,7 @@ static void answer_again(struct side *s)
 		if (!d || d->frame >= s->frame || ur_psn_diff(q->max, una) <= 0)
 			return;
 		s->rep->permitted[PERMIT_TWICE]++;
-		ur_repair_split(&s->qp->req, ur_psn_add(una, 1));
+		ur_scoreboard_split(&s->qp->req, ur_psn_add(una, 1));
 		side_feed(s, d);
 		settle(s);
 	} while (q->una != una);
@@ -234,7 +234,7 @@ static void arrive(struct side *s, const struct rec *r, uint32_t at)
 		give_receive(s, r, at);
 		prepare_kept(s, at + stream_psns(&s->in, r));
 	}
-	if (s->tp->keep && beyond > 0)
+	if (s->tp->reorder && beyond > 0)
 		s->in.slot[at].kept = true;
 	else
 		deliver_fill(s, r);

@@ -5,7 +5,7 @@
 
 #include "base/idtab.h"
 #include "base/random.h"
-#include "transport/owed/keep.h"
+#include "transport/owed/reorder.h"
 #include "transport/packet/bulk.h"
 #include "transport/state/tp_priv.h"
 
@@ -31,7 +31,7 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 	}
 	tp->tokens = c->tokens ? c->tokens : tp->hidden_tokens;
 	tp->c = *c;
-	if (c->selective_repeat && ur_keep_open(&tp->keep, c->keep_bytes ? c->keep_bytes : UR_KEEP_BYTES)) {
+	if (c->selective_repeat && ur_reorder_open(&tp->reorder, c->reorder_bytes ? c->reorder_bytes : UR_REORDER_BYTES)) {
 		free(tp->hidden_tokens);
 		free(tp);
 		return ENOMEM;
@@ -90,7 +90,7 @@ void ur_tp_destroy(struct ur_tp *tp)
 {
 	if (tp->nstash)
 		tp->c.free(tp->c.ctx, tp->stash, tp->nstash);
-	ur_keep_close(tp->keep);
+	ur_reorder_close(tp->reorder);
 	ur_idtab_fini(&tp->qps);
 	ur_idtab_fini(&tp->mrs);
 	ur_idtab_fini(&tp->srqs);

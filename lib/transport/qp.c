@@ -6,11 +6,11 @@
 #include "base/idtab.h"
 #include "transport/failure/qp_end.h"
 #include "transport/loss/congest.h"
-#include "transport/loss/follow.h"
+#include "transport/loss/qp_cwnd.h"
 #include "transport/memory/mw.h"
-#include "transport/owed/keep.h"
 #include "transport/owed/rd_table.h"
-#include "transport/owed/remind.h"
+#include "transport/owed/read_resend.h"
+#include "transport/owed/reorder.h"
 #include "transport/owed/resp_state.h"
 #include "transport/packet/bulk.h"
 #include "transport/qp.h"
@@ -79,7 +79,7 @@ static void qp_free(struct ur_qp *qp)
 	free(qp->sq_ext);
 	ur_ring_free(&qp->rq);
 	free(qp->resp.rd);
-	free(qp->req.repair.board);
+	free(qp->req.scoreboard.maps);
 	free(qp);
 }
 
@@ -154,8 +154,8 @@ static struct ur_qp *qp_alloc(struct ur_tp *tp, const struct ur_qp_init *init)
 	ur_list_init(&qp->windows);
 	ur_timer_init(&qp->timer, ur_comp_timer);
 	ur_cc_init(qp);
-	ur_follow_init(qp);
-	ur_remind_init(qp);
+	ur_qp_cwnd_init(qp);
+	ur_read_resend_init(qp);
 	atomic_store_explicit(&qp->state, IBV_QPS_RESET, memory_order_relaxed);
 	return qp;
 }
@@ -203,14 +203,14 @@ int ur_qp_destroy(struct ur_qp *qp)
 	ur_bulk_revoke(qp);
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
 	ur_cc_stop(qp);
-	ur_follow_stop(qp);
-	ur_remind_stop(qp);
+	ur_qp_cwnd_stop(qp);
+	ur_read_resend_stop(qp);
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
 		ur_list_del(&qp->link[i]);
 	ur_list_del(&qp->stalled);
 	ur_ud_release_all(qp); /* after the unlinking: the last reference on an AH frees the list of those that wait for it */
 	ur_mw_forget_qp(qp);
-	ur_keep_drop(qp);
+	ur_reorder_drop(qp);
 	ur_idtab_free(&qp->tp->qps, qp->qpn);
 	UR_TRACE(qp->tp->trace, QP_GONE, qp->qpn);
 	use_objects(qp, -1);
@@ -231,18 +231,18 @@ void ur_qp_to_reset(struct ur_qp *qp)
 	rq = atomic_load_explicit(&qp->rq.tail, memory_order_acquire);
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
 	ur_cc_stop(qp);
-	ur_follow_stop(qp);
-	ur_remind_stop(qp);
+	ur_qp_cwnd_stop(qp);
+	ur_read_resend_stop(qp);
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++)
 		ur_list_del(&qp->link[i]);
 	ur_ud_release_all(qp); /* as above */
 	ur_mw_forget_qp(qp);
-	ur_keep_drop(qp);
-	free(qp->req.repair.board);
+	ur_reorder_drop(qp);
+	free(qp->req.scoreboard.maps);
 	memset(&qp->req, 0, sizeof(qp->req));
-	ur_follow_init(qp);
+	ur_qp_cwnd_init(qp);
 	memset(&qp->resp, 0, sizeof(qp->resp));
-	ur_remind_init(qp);
+	ur_read_resend_init(qp);
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	memset(&qp->n, 0, sizeof(qp->n));
 	qp->heard = 0;

@@ -8,9 +8,9 @@
 #include "base/psn.h"
 #include "transport/failure/qp_end.h"
 #include "transport/failure/retry.h"
-#include "transport/loss/follow.h"
-#include "transport/loss/probe.h"
-#include "transport/loss/repair.h"
+#include "transport/loss/qp_cwnd.h"
+#include "transport/loss/scoreboard.h"
+#include "transport/loss/tail_probe.h"
 #include "transport/qp.h"
 #include "transport/state/qp_priv.h"
 #include "transport/state/tp_priv.h"
@@ -178,7 +178,7 @@ static void open_window(struct ur_qp *qp)
 		ur_window_open_local(&qp->req.window, qp->tp->c.window, qp->req.una);
 	else
 		ur_window_open(&qp->req.window, qp->tp->window_bytes >> qp->mtu_shift, qp->tp->c.window, qp->req.una);
-	ur_follow_open(qp);
+	ur_qp_cwnd_open(qp);
 	ur_comp_trace_window(qp);
 }
 
@@ -214,7 +214,7 @@ static void open_responder(struct ur_qp *qp, uint32_t psn)
 	struct ur_responder *r = &qp->resp;
 
 	r->paced_from = r->epsn = psn & UR_PSN_MASK; /* programs pass 32 random bits, and hardware takes 24 */
-	r->odd = UR_RESP_NEW | (qp->tp->keep && ur_qp_acked(qp) ? UR_RESP_LISTENS : 0);
+	r->slow_path = UR_RESP_NEW | (qp->tp->reorder && ur_qp_acked(qp) ? UR_RESP_AWAITS_HELLO : 0);
 	r->listens = HELLO_WITHIN;
 	r->ack_syndrome = ur_syndrome(UR_AETH_NAK, 0); /* so it has acknowledged nothing */
 }
@@ -240,8 +240,8 @@ static void set_requester(struct ur_qp *qp, const struct ibv_qp_attr *a, int mas
 
 	if (mask & IBV_QP_SQ_PSN) {
 		r->first = r->una = r->next = r->max = r->restart = r->packets_until = a->sq_psn & UR_PSN_MASK;
-		ur_repair_open(&r->repair, r->una);
-		r->follow.seen = r->probe.earned = r->una;
+		ur_scoreboard_open(&r->scoreboard, r->una);
+		r->cwnd.seen = r->probe.earned = r->una;
 		r->hello = qp->tp->c.selective_repeat && ur_qp_acked(qp) && !qp->path->local;
 		r->hello_end = ur_psn_add(r->una, HELLO_PSNS);
 		r->hello_most = ur_psn_add(r->una, r->hello ? HELLO_MOST : 0);
@@ -288,7 +288,7 @@ int ur_qp_modify(struct ur_qp *qp, const struct ibv_qp_attr *attr, int mask, con
 	set_responder(qp, attr, mask);
 	set_requester(qp, attr, mask);
 	if (to == IBV_QPS_SQD && qp->req.cur == qp->req.fresh)
-		ur_probe_last(qp);
+		ur_tail_probe_last(qp);
 	if (from != IBV_QPS_SQD || to != IBV_QPS_SQD)
 		qp->sqd_notify = to == IBV_QPS_SQD && mask & IBV_QP_EN_SQD_ASYNC_NOTIFY && attr->en_sqd_async_notify;
 	enter(qp, to, now);

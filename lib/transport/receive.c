@@ -5,7 +5,7 @@
 #include "transport/datagram/ud.h"
 #include "transport/failure/qp_end.h"
 #include "transport/loss/congest.h"
-#include "transport/loss/follow.h"
+#include "transport/loss/qp_cwnd.h"
 #include "transport/requester/completer.h"
 #include "transport/responder/resp_rx.h"
 #include "transport/state/admit.h"
@@ -91,7 +91,8 @@ static bool was_executed(const struct ur_qp *qp, uint32_t psn, uint32_t before)
 
 /*
  * Apart, so that the usual way needs no room for what lives across a call. A mark counts on a packet that the QP waited for: the next
- * request, or a response to what is in flight; and on one that is kept (resp_kept.c). A guess at PSNs must not make us slow the peer down.
+ * request, or a response to what is in flight; and on one that is kept (resp_reorder.c). A guess at PSNs must not make us slow the peer
+ * down.
  */
 __attribute__((noinline)) static void deliver_marked(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now)
 {
@@ -104,8 +105,8 @@ __attribute__((noinline)) static void deliver_marked(struct ur_qp *qp, struct ur
 	if (!awaited || !ur_rx_allowed(ur_qp_st(qp)))
 		return;
 	/* What of READs is under way is the window's business. */
-	if (qp->req.follow.on && (op->flags & (UR_OPF_RESPONSE | UR_OPF_PAYLOAD)) == (UR_OPF_RESPONSE | UR_OPF_PAYLOAD))
-		ur_follow_marked(qp);
+	if (qp->req.cwnd.on && (op->flags & (UR_OPF_RESPONSE | UR_OPF_PAYLOAD)) == (UR_OPF_RESPONSE | UR_OPF_PAYLOAD))
+		ur_qp_cwnd_marked(qp);
 	else
 		ur_cc_marked(qp, now);
 }

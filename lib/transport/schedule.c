@@ -5,7 +5,7 @@
 #include "transport/owed/resp_state.h"
 #include "transport/packet/txbuf.h"
 #include "transport/requester/requester.h"
-#include "transport/responder/resp_kept.h"
+#include "transport/responder/resp_reorder.h"
 #include "transport/responder/resp_tx.h"
 #include "transport/state/qp_priv.h"
 #include "transport/state/req_state.h"
@@ -61,7 +61,7 @@ static inline void wait_again(struct ur_qp *qp, enum ur_txq q, bool moved)
 /* What its responder has to send; before that, what it has kept and may go on executing, which is enough for this call. */
 static inline unsigned respond(struct ur_qp *qp, unsigned n, ur_time now, bool *more)
 {
-	const unsigned ran = ur_unlikely(qp->resp.odd & UR_RESP_RUNS) && ur_qp_path_ready(qp) ? ur_resp_run_kept(qp) : 0;
+	const unsigned ran = ur_unlikely(qp->resp.slow_path & UR_RESP_CATCHES_UP) && ur_qp_path_ready(qp) ? ur_resp_run_reordered(qp) : 0;
 	const unsigned done = ur_resp_build(qp, n, now, more);
 
 	if (ur_unlikely(ran) && !done)

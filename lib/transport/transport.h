@@ -59,10 +59,10 @@ static inline uint8_t ur_slot_of(uint32_t number)
 	return (uint8_t)(number >> UR_SLOT_SHIFT);
 }
 
-enum ur_follow_when {
-	UR_FOLLOW_NEVER,
-	UR_FOLLOW_ALWAYS,
-	UR_FOLLOW_LOSSES, /* from the first loss on, if the peer says in a SACK what it has; until then they begin small, and grow */
+enum ur_cwnd_when {
+	UR_CWND_NEVER,
+	UR_CWND_ALWAYS,
+	UR_CWND_LOSSES, /* from the first loss on, if the peer says in a SACK what it has; until then they begin small, and grow */
 };
 
 struct ur_tp_config {
@@ -78,13 +78,16 @@ struct ur_tp_config {
 	struct ur_random *random; /* where QPNs, SRQ numbers and keys come from; outlives the instance */
 	uint8_t slot;    /* ur_slot_of every QPN; at least 1 */
 	bool cc;         /* congestion control: notifications are sent and obeyed (annex A17) */
-	uint8_t follow;  /* enum ur_follow_when: windows follow the path (cwnd.h), where `window` is 0 */
+	uint8_t cwnd;  /* enum ur_cwnd_when: windows follow the path (cwnd.h), where `window` is 0 */
 	unsigned window; /* packets that one QP may have unacknowledged, up to 65536; 0: 2 MB of them, between 256 and 2048 */
 	/* Losses are repaired by going back and by the ACK timer alone: no probes, no requests for parts of READs. To compare with. */
 	bool plain_recovery;
-	/* Packets beyond a lost one are kept (keep.h), and selective acknowledgements exchanged with peers that know them (wire/sack.h). */
+	/*
+	 * Packets beyond a lost one are kept (reorder.h), and selective acknowledgements exchanged with peers that know them
+	 * (wire/sack.h).
+	 */
 	bool selective_repeat;
-	size_t keep_bytes;              /* for all packets that are kept; 0: what is worth while */
+	size_t reorder_bytes;           /* for reorder buffers, which hold those packets; 0: what is worth while */
 	uint32_t bulk_least, bulk_most; /* bytes of payload of a bulk packet: most is 4096 to UR_BULK_LEN; 0: what is worth while */
 	/*
 	 * A QP fails for want of acknowledgements whose peer is there, but has never acknowledged a message of more than one packet: a hop

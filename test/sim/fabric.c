@@ -84,8 +84,8 @@ static void random_keeping(struct fabric *f, struct ur_rng *r)
 		const uint32_t room = ur_rng_below(r, 8);
 
 		f->port[i].selective = ur_rng_below(r, 4);
-		f->port[i].follow = (uint8_t)ur_rng_below(r, UR_FOLLOW_LOSSES + 1);
-		f->port[i].keep_bytes = room == 0 ? KEEPS_NOTHING : room < 4 ? (size_t)1 << (17 + ur_rng_below(r, 7)) : 0;
+		f->port[i].cwnd = (uint8_t)ur_rng_below(r, UR_CWND_LOSSES + 1);
+		f->port[i].reorder_bytes = room == 0 ? KEEPS_NOTHING : room < 4 ? (size_t)1 << (17 + ur_rng_below(r, 7)) : 0;
 	}
 }
 
@@ -218,8 +218,8 @@ void fabric_describe(const struct fabric *f, char *text, size_t size)
 			n += snprintf(text + n, size - (size_t)n,
 				      "    %s, %s, %s (%zu bytes), trains of %u packets and %u bytes, thinned %u, split %u, merged %u, "
 				      "busy %u\n",
-				      kind_of(f, i), f->port[i].follow ? "windows that follow the path" : "windows that only grow",
-				      f->port[i].selective ? "selective repeat" : "no selective repeat", f->port[i].keep_bytes,
+				      kind_of(f, i), f->port[i].cwnd ? "windows that follow the path" : "windows that only grow",
+				      f->port[i].selective ? "selective repeat" : "no selective repeat", f->port[i].reorder_bytes,
 				      f->port[i].train_pkts, f->port[i].train_bytes, f->tx[i].thin, f->tx[i].split, f->tx[i].merge,
 				      f->tx[i].busy);
 	}

@@ -40,7 +40,7 @@ static unsigned eaters(const struct prog *p, const struct sim_qp *q)
 	return n;
 }
 
-/* The ACK timer grows with each expiry, as far as this (lib/transport/loss/probe.c). */
+/* The ACK timer grows with each expiry, as far as this (lib/transport/loss/tail_probe.c). */
 static ur_time longest_timer(const struct sim_qp *q)
 {
 	const ur_time asked = (ur_time)4096 << q->timeout, longer = ur_min_time(asked * 7 / 2, 250 * UR_NS_PER_MS);

@@ -502,7 +502,7 @@ static void add_fabric(const struct prog *p, struct stats *stats)
 	stats->peers[p->f.port[0].selective + p->f.port[1].selective]++;
 	for (unsigned i = 0; i < WORLD_HOSTS; i++) {
 		stats->bulk += p->w.mail[i].bulk;
-		stats->keepless += p->f.port[i].selective && p->f.port[i].keep_bytes == KEEPS_NOTHING;
+		stats->keepless += p->f.port[i].selective && p->f.port[i].reorder_bytes == KEEPS_NOTHING;
 	}
 	for (unsigned i = 0; i < TRAIN_STATS; i++)
 		stats->trains[i] += trains[i];

@@ -27,9 +27,9 @@ static void init_host(struct world *w, unsigned i, const struct fabric *f)
 				   .cc = f->cc,
 				   .bulk_least = f->bulk_least,
 				   .bulk_most = f->bulk_most,
-				   .follow = f->port[i].follow,
+				   .cwnd = f->port[i].cwnd,
 				   .selective_repeat = f->port[i].selective,
-				   .keep_bytes = f->port[i].keep_bytes,
+				   .reorder_bytes = f->port[i].reorder_bytes,
 				   .mtu = port->mtu};
 	struct ur_net_addr addr = {.prefix_len = f->v6 ? 64 : 24};
 	unsigned no = f->one.host ? 1 : i + 1; /* of the host whose addresses it has */

@@ -29,12 +29,12 @@ struct fabric {
 	struct {
 		unsigned train_pkts; /* what the host's port offers, 0: no trains */
 		uint32_t train_bytes;
-		bool copies;       /* it does not send payload from where it lies */
-		bool bare;         /* it is sockets of a kernel */
-		bool joins;        /* it is packet sockets, to which trains come in one piece */
-		uint8_t follow;    /* as in struct ur_nic_config */
-		bool selective;    /* as selective_repeat in struct ur_nic_config, and so is this: */
-		size_t keep_bytes; /* 0: as in programs */
+		bool copies;          /* it does not send payload from where it lies */
+		bool bare;            /* it is sockets of a kernel */
+		bool joins;           /* it is packet sockets, to which trains come in one piece */
+		uint8_t cwnd;         /* as in struct ur_nic_config */
+		bool selective;       /* as selective_repeat in struct ur_nic_config, and so is this: */
+		size_t reorder_bytes; /* 0: as in programs */
 	} port[WORLD_HOSTS];
 	bool v6, ordered;               /* ordered: frames arrive in the order of sending, and once */
 	bool cc;                        /* congestion control is on */
@@ -76,7 +76,7 @@ struct world {
 /* No faults, 100 Gbit/s, 2 us. */
 extern const struct fabric fabric_plain;
 #define NPKTS_ENOUGH 8192
-#define KEEPS_NOTHING 1024 /* keep_bytes that hold no packet */
+#define KEEPS_NOTHING 1024 /* reorder_bytes that hold no packet */
 /* A process that gets no round for longer than this may be given up by the other (lib/nic/out.c). */
 #define NAP_BEARABLE (65 * UR_NS_PER_MS)
 

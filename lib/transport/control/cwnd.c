@@ -13,7 +13,7 @@
  * who share a queue see that at the same time, so it empties, the path stays busy, and those who met a queue when they began learn how
  * short the path is. While nothing waits, windows grow by an eighth, as all do alike.
  *
- * Losses say nothing by themselves, because a repair costs only what was lost. With a queue before them the window falls by what waits
+ * Losses say nothing by themselves, because only what was lost is sent again. With a queue before them the window falls by what waits
  * there: losses by chance take nothing from what the path carries. Where more than an eighth is lost, it falls to what was delivered. A
  * mark takes an eighth, from everybody alike. Delay is the least of two samples, because a host that was not scheduled spoils one, and the
  * target moves by the noise of the samples. On a path that is long beside that noise such hosts are late for several round trips: there it

@@ -3,12 +3,12 @@
 #include "transport/failure/qp_end.h"
 
 #include "transport/loss/congest.h"
-#include "transport/loss/follow.h"
-#include "transport/loss/probe.h"
-#include "transport/loss/repair.h"
-#include "transport/owed/keep.h"
+#include "transport/loss/qp_cwnd.h"
+#include "transport/loss/scoreboard.h"
+#include "transport/loss/tail_probe.h"
 #include "transport/owed/rd_table.h"
-#include "transport/owed/remind.h"
+#include "transport/owed/read_resend.h"
+#include "transport/owed/reorder.h"
 #include "transport/owed/resp_state.h"
 #include "transport/packet/bulk.h"
 #include "transport/queues/datagram_addr.h"
@@ -40,8 +40,8 @@ void ur_qp_flush_sends(struct ur_qp *qp)
 	r->rnr = UR_RNR_NONE;
 	r->thrown_away = false;
 	r->hole = false;
-	ur_repair_forget(r);
-	r->probe.what = UR_PROBE_NONE;
+	ur_scoreboard_clear(r);
+	r->probe.what = UR_TAIL_PROBE_NONE;
 	r->halt = IBV_WC_SUCCESS;
 }
 
@@ -78,11 +78,11 @@ void ur_qp_to_err(struct ur_qp *qp)
 	ur_qp_set_state(qp, IBV_QPS_ERR);
 	ur_timer_cancel(qp->tp->c.wheel, &qp->timer);
 	ur_cc_stop(qp);
-	ur_follow_stop(qp);
-	ur_remind_stop(qp);
+	ur_qp_cwnd_stop(qp);
+	ur_read_resend_stop(qp);
 	ur_list_del(&qp->link[UR_TXQ_REQ]);
 	drop_reads(&qp->resp);
-	ur_keep_drop(qp);
+	ur_reorder_drop(qp);
 	qp->resp.expect = 0;
 	/* An acknowledgement that is owed still goes out: its message was received. */
 	if (qp->resp.ack_pending)

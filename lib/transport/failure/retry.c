@@ -5,9 +5,9 @@
 #include "base/psn.h"
 #include "transport/failure/qp_end.h"
 #include "transport/failure/unreachable.h"
-#include "transport/loss/probe.h"
-#include "transport/loss/repair.h"
 #include "transport/loss/rewind.h"
+#include "transport/loss/scoreboard.h"
+#include "transport/loss/tail_probe.h"
 #include "transport/state/qp_priv.h"
 #include "transport/state/tp_priv.h"
 #include "transport/state/wr_op.h"
@@ -36,7 +36,7 @@ void ur_comp_window_is_smaller(struct ur_qp *qp)
 		w->rd_shift = (uint8_t)ur_min_u32(w->rd_shift, shift);
 		left--;
 	}
-	r->repair.split = r->max; /* responses of other pieces are still on their way */
+	r->scoreboard.split = r->max; /* responses of other pieces are still on their way */
 }
 
 bool ur_comp_spend_retry(struct ur_qp *qp)
@@ -54,13 +54,13 @@ bool ur_comp_spend_retry(struct ur_qp *qp)
 
 void ur_comp_hears(struct ur_requester *r)
 {
-	ur_probe_end(&r->probe);
+	ur_tail_probe_end(&r->probe);
 	r->wait = r->timeout;
 }
 
 void ur_comp_hello_again(struct ur_requester *r)
 {
-	if (r->repair.sacks || ur_psn_diff(r->max, r->hello_most) >= 0)
+	if (r->scoreboard.sacks || ur_psn_diff(r->max, r->hello_most) >= 0)
 		return;
 	r->hello = true;
 	r->hello_end = r->hello_most;
@@ -97,9 +97,9 @@ void ur_comp_implied_nak(struct ur_qp *qp, enum ur_counter otherwise, ur_time no
 
 void ur_comp_answer_missing(struct ur_qp *qp, uint32_t upto, ur_time now)
 {
-	if (qp->tp->c.plain_recovery || !ur_repair_start(qp)) {
+	if (qp->tp->c.plain_recovery || !ur_scoreboard_start(qp)) {
 		ur_comp_implied_nak(qp, UR_C_DROP_GHOST_ACK, now);
 		return;
 	}
-	ur_repair_answered(qp, upto, now);
+	ur_scoreboard_answered(qp, upto, now);
 }

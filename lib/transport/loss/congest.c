@@ -7,7 +7,7 @@
  */
 #include "transport/control/dcqcn.h"
 #include "transport/loss/congest.h"
-#include "transport/loss/follow.h"
+#include "transport/loss/qp_cwnd.h"
 #include "transport/owed/resp_state.h"
 #include "transport/packet/txbuf.h"
 #include "transport/state/qp_priv.h"
@@ -77,8 +77,8 @@ enum ur_counter ur_cc_notified(struct ur_qp *qp, ur_time now)
 {
 	if (!qp->tp->c.cc)
 		return UR_C_CNP_IGNORED;
-	if (qp->req.follow.on && qp->req.una != qp->req.max) {
-		ur_follow_marked(qp);
+	if (qp->req.cwnd.on && qp->req.una != qp->req.max) {
+		ur_qp_cwnd_marked(qp);
 		if (qp->resp.rd_cur == qp->resp.rd_tail)
 			return UR_C_CNP_HANDLED; /* nothing else of ours is on the way */
 	}

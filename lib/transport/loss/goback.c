@@ -11,14 +11,14 @@
 
 #include "base/psn.h"
 #include "transport/control/window.h"
-#include "transport/loss/probe.h"
 #include "transport/loss/rewind.h"
+#include "transport/loss/tail_probe.h"
 #include "transport/state/qp_priv.h"
 #include "transport/state/req_state.h"
 #include "transport/state/tp_priv.h"
 #include "transport/state/wr_op.h"
 
-/* What a READ or atomic waits for are answers, which are repaired one by one. */
+/* What a READ or atomic waits for are answers, which are asked for again one by one. */
 static bool awaits_answer(const struct ur_qp *qp)
 {
 	return ur_swqe_in(ur_sq_at(qp, qp->req.head), UR_WRS_ANSWERED);
@@ -29,7 +29,7 @@ static bool is_known(const struct ur_qp *qp)
 {
 	const struct ur_requester *r = &qp->req;
 
-	return qp->tp->c.selective_repeat && !qp->path->local && !qp->resp.peer_sacks && !r->repair.sacks &&
+	return qp->tp->c.selective_repeat && !qp->path->local && !qp->resp.peer_sacks && !r->scoreboard.sacks &&
 	       ur_psn_diff(r->una, r->hello_most) >= 0;
 }
 
@@ -51,14 +51,14 @@ bool ur_goback_shed(struct ur_qp *qp)
  */
 bool ur_goback_times(const struct ur_requester *r, ur_time now)
 {
-	return !r->repair.sacks && (!r->probe.sent_at || now - r->probe.sent_at > 2 * (ur_time)r->rtt.mean);
+	return !r->scoreboard.sacks && (!r->probe.sent_at || now - r->probe.sent_at > 2 * (ur_time)r->rtt.mean);
 }
 
 bool ur_goback_overdue(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 
-	if (!r->probe.eager || r->probe.times || awaits_answer(qp) || !ur_probe_all(qp, now))
+	if (!r->probe.eager || r->probe.times || awaits_answer(qp) || !ur_tail_probe_all(qp, now))
 		return false;
 	r->window.moved_at = 0;
 	ur_req_rewind(qp);

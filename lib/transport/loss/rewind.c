@@ -2,7 +2,7 @@
 /* Where a requester goes on: at any PSN that has not been acknowledged. */
 #include "transport/loss/rewind.h"
 
-#include "transport/loss/repair.h"
+#include "transport/loss/scoreboard.h"
 #include "transport/memory/sge.h"
 #include "transport/state/req_sent.h"
 
@@ -32,6 +32,6 @@ void ur_req_rewind(struct ur_qp *qp)
 	r->since_ack = 0;
 	r->halt = IBV_WC_SUCCESS;
 	r->rtt.at = 0;
-	r->probe.what = UR_PROBE_NONE;
-	ur_repair_forget(r);
+	r->probe.what = UR_TAIL_PROBE_NONE;
+	ur_scoreboard_clear(r);
 }

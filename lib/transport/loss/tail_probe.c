@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Probes: what is lost with nothing after it to give it away (the last packet of a burst, its acknowledgement, a NAK, a retransmission)
- * would wait for the ACK timer, which connection managers set to half a second and more. Once acknowledgements are overdue by measured
- * round trips, the oldest and the newest unacknowledged packet are sent once more. To the peer they are duplicates, or what it waits for:
- * it acknowledges again, or goes on, or finds a gap and says so. So every loss is repaired, and nothing new is needed of the peer.
+ * Tail probes (TLP of RFC 8985): a loss that no later packet reveals (of the last packet of a burst, its acknowledgement, a NAK, a
+ * retransmission) would wait for the ACK timer, which connection managers set to half a second and more. Once acknowledgements are overdue
+ * by measured round trips, the oldest and the newest unacknowledged packet are sent once more. To the peer they are duplicates, or what it
+ * waits for: it acknowledges again, or goes on, or finds a gap and says so. So every loss is found, and nothing new is needed of the peer.
  *
  * Probes follow one another at doubled intervals; they are no retries, which only the ACK timer counts. When that expires, all is sent
  * again, and the intervals are short again; but to a peer that says what it has (completer.c) the timer sends nothing but another probe. A
  * QP without an ACK timer sends none.
  */
 #include "base/psn.h"
-#include "transport/loss/probe.h"
-#include "transport/loss/repair.h"
+#include "transport/loss/scoreboard.h"
+#include "transport/loss/tail_probe.h"
 #include "transport/state/qp_priv.h"
-#include "transport/state/repair_bits.h"
 #include "transport/state/req_state.h"
+#include "transport/state/scoreboard_bits.h"
 #include "transport/state/tp_priv.h"
 #include "transport/state/wr_op.h"
 #include "wire/sack.h"
@@ -45,7 +45,7 @@ const struct ur_budget_kind ur_budget_of_qp = {64, UR_NS_PER_S / 8}, ur_budget_o
 static const uint8_t copies_after[] = {1, 4, 16};
 
 /* The interval before the first probe, as round trips and losses were of late. */
-static ur_time overdue_after(const struct ur_probe *p, const struct ur_rtt *t, ur_time since, bool few)
+static ur_time overdue_after(const struct ur_tail_probe *p, const struct ur_rtt *t, ur_time since, bool few)
 {
 	const bool lossy = p->loss_at && since < p->loss_at + LOSS_MEMORY;
 	const bool soon = lossy && (few || p->eager);
@@ -64,7 +64,7 @@ static ur_time first_overdue_after(const struct ur_rtt *t)
 	return ur_max_time(t->handshake ? known : FIRST, 2 * (ur_time)t->high);
 }
 
-ur_time ur_probe_due(const struct ur_probe *p, const struct ur_rtt *t, ur_time since, ur_time timeout, bool few)
+ur_time ur_tail_probe_due(const struct ur_tail_probe *p, const struct ur_rtt *t, ur_time since, ur_time timeout, bool few)
 {
 	const ur_time wait = t->mean ? overdue_after(p, t, since, few) : first_overdue_after(t);
 
@@ -88,21 +88,21 @@ static ur_time waiting_since(const struct ur_qp *qp)
 	return since + FIRST_ANSWER;
 }
 
-ur_time ur_probe_expiry(const struct ur_qp *qp)
+ur_time ur_tail_probe_expiry(const struct ur_qp *qp)
 {
 	const struct ur_requester *r = &qp->req;
 
 	if (qp->tp->c.plain_recovery)
 		return r->deadline;
 	return ur_min_time(r->deadline,
-			   ur_probe_due(&r->probe, &r->rtt, waiting_since(qp), r->timeout, ((r->next - r->una) & UR_PSN_MASK) <= FEW));
+			   ur_tail_probe_due(&r->probe, &r->rtt, waiting_since(qp), r->timeout, ((r->next - r->una) & UR_PSN_MASK) <= FEW));
 }
 
 /*
  * A peer that says nothing may be a process that is not scheduled, or stopped for a moment. So that it does not cost the connection, and no
- * more repeats the longer it takes, an interval that expired is followed by a longer one. A timer may take up to four times what was asked
- * for (IBTA volume 1, 9.7.6.1.3); it is no longer than that with all that makes a thread late, and long ones stay as they are: a peer
- * that is dead is found out as soon as the program expects it.
+ * more retransmissions the longer it takes, an interval that expired is followed by a longer one. A timer may take up to four times what
+ * was asked for (IBTA volume 1, 9.7.6.1.3); it is no longer than that with all that makes a thread late, and long ones stay as they are: a
+ * peer that is dead is found out as soon as the program expects it.
  */
 #define STRETCHED (250 * UR_NS_PER_MS)
 
@@ -119,9 +119,9 @@ static bool not_read_yet(const struct ur_qp *qp)
 	return qp->path && qp->path->local && c->unread && c->unread(c->ctx, ur_slot_of(qp->dqpn));
 }
 
-bool ur_probe_is_reported(const struct ur_qp *qp)
+bool ur_peer_reports_sacks(const struct ur_qp *qp)
 {
-	return !qp->tp->c.plain_recovery && (qp->req.repair.sacks || (qp->resp.peer_sacks && qp->tp->c.selective_repeat));
+	return !qp->tp->c.plain_recovery && (qp->req.scoreboard.sacks || (qp->resp.peer_sacks && qp->tp->c.selective_repeat));
 }
 
 /* Where the packet that carried the last PSN sent begins, or what is not acknowledged of it. */
@@ -131,7 +131,7 @@ static uint32_t newest(const struct ur_qp *qp, uint32_t *index)
 	uint32_t psn = ur_psn_add(r->next, UR_PSN_MASK), k;
 	const struct ur_swqe *w;
 
-	*index = ur_repair_wqe(qp, r->head, psn);
+	*index = ur_scoreboard_wqe(qp, r->head, psn);
 	w = ur_sq_at(qp, *index);
 	if (!ur_swqe_is_read(w))
 		return psn;
@@ -145,7 +145,7 @@ static uint32_t cost(const struct ur_qp *qp, uint32_t index, uint32_t psn)
 	const struct ur_swqe *w = ur_sq_at(qp, index);
 	const uint32_t k = (psn - w->psn) & UR_PSN_MASK;
 
-	return ur_swqe_is_read(w) && !ur_probe_is_reported(qp) ? ur_min_u32(ur_rd_piece_end(w, k) - k, COST_MOST) : 1;
+	return ur_swqe_is_read(w) && !ur_peer_reports_sacks(qp) ? ur_min_u32(ur_rd_piece_end(w, k) - k, COST_MOST) : 1;
 }
 
 /*
@@ -157,7 +157,7 @@ static bool asks_for_one(const struct ur_qp *qp)
 	const struct ur_requester *r = &qp->req;
 	const struct ur_swqe *w = ur_sq_at(qp, r->head);
 
-	return ur_swqe_is_read(w) && !ur_rd_piece_begins(w, r->una) && r->probe.times <= ASK_FOR_ONE && !ur_probe_is_reported(qp);
+	return ur_swqe_is_read(w) && !ur_rd_piece_begins(w, r->una) && r->probe.times <= ASK_FOR_ONE && !ur_peer_reports_sacks(qp);
 }
 
 /* --- what may be sent --- */
@@ -192,7 +192,7 @@ static void spend(struct ur_qp *qp, uint32_t n)
 	qp->req.probe.spent += n;
 }
 
-bool ur_probe_afford_copy(struct ur_qp *qp, ur_time now)
+bool ur_tail_probe_afford_copy(struct ur_qp *qp, ur_time now)
 {
 	if (affordable(qp, now) <= ur_budget_of_qp.most / 2)
 		return false;
@@ -200,9 +200,9 @@ bool ur_probe_afford_copy(struct ur_qp *qp, ur_time now)
 	return true;
 }
 
-void ur_probe_proved(struct ur_qp *qp, ur_time now)
+void ur_tail_probe_proved(struct ur_qp *qp, ur_time now)
 {
-	struct ur_probe *p = &qp->req.probe;
+	struct ur_tail_probe *p = &qp->req.probe;
 
 	p->loss_at = now;
 	earn(qp, 0, p->spent);
@@ -211,13 +211,13 @@ void ur_probe_proved(struct ur_qp *qp, ur_time now)
 
 /* --- sending --- */
 
-static void begin(struct ur_qp *qp, enum ur_probe_what what, uint32_t copies)
+static void begin(struct ur_qp *qp, enum ur_tail_probe_what what, uint32_t copies)
 {
-	struct ur_probe *p = &qp->req.probe;
+	struct ur_tail_probe *p = &qp->req.probe;
 
 	p->what = (uint8_t)what;
 	p->copies = (uint8_t)copies;
-	p->turn = ur_probe_is_reported(qp) ? p->turn % UR_TURNS + 1 : 0;
+	p->turn = ur_peer_reports_sacks(qp) ? p->turn % UR_TURNS + 1 : 0;
 }
 
 /* Copies of the newest packet that a probe has, if it may. */
@@ -225,7 +225,7 @@ static uint32_t copies(const struct ur_qp *qp)
 {
 	const unsigned before = ur_min_u32(qp->req.probe.times, ur_array_size(copies_after)) - 1;
 
-	return ur_probe_is_reported(qp) ? copies_after[before] : 1;
+	return ur_peer_reports_sacks(qp) ? copies_after[before] : 1;
 }
 
 /*
@@ -247,7 +247,7 @@ static bool begin_affordable(struct ur_qp *qp, bool known, bool expired, uint32_
 	if (!known && psn == r->una && n)
 		n--;
 	n = ur_min_u32(n, (may - oldest) / each);
-	begin(qp, known ? UR_PROBE_NEWEST : UR_PROBE_OLDEST, n);
+	begin(qp, known ? UR_TAIL_PROBE_NEWEST : UR_TAIL_PROBE_OLDEST, n);
 	r->probe.one = one;
 	spend(qp, oldest + n * each);
 	return true;
@@ -257,9 +257,9 @@ static bool begin_affordable(struct ur_qp *qp, bool known, bool expired, uint32_
 static bool repeat_unheard(struct ur_qp *qp, bool expired, uint32_t may)
 {
 	struct ur_requester *r = &qp->req;
-	const uint32_t n = r->probe.times > 1 && !expired ? ur_repair_unheard(&r->repair) : 0;
+	const uint32_t n = r->probe.times > 1 && !expired ? ur_scoreboard_unheard(&r->scoreboard) : 0;
 
-	if (n > may || !ur_repair_again(qp))
+	if (n > may || !ur_scoreboard_lose_unheard(qp))
 		return false;
 	spend(qp, n);
 	return true;
@@ -268,7 +268,7 @@ static bool repeat_unheard(struct ur_qp *qp, bool expired, uint32_t may)
 /* What is overdue, and since when: the newest of it since it was sent. */
 static void note_overdue(struct ur_requester *r)
 {
-	struct ur_probe *p = &r->probe;
+	struct ur_tail_probe *p = &r->probe;
 
 	p->since = ur_max_time(ur_max_time(r->deadline - r->wait, p->news), r->sent_at);
 	p->doubt.n = p->doubt.paid = 0;
@@ -289,7 +289,7 @@ static void note_sent(struct ur_qp *qp, ur_time now)
 	r->rtt.resent = r->max;
 }
 
-bool ur_probe_all(struct ur_qp *qp, ur_time now)
+bool ur_tail_probe_all(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 	const uint32_t n = ur_min_u32((r->next - r->una) & UR_PSN_MASK, COST_MOST);
@@ -304,10 +304,10 @@ bool ur_probe_all(struct ur_qp *qp, ur_time now)
 	return true;
 }
 
-void ur_probe(struct ur_qp *qp, bool expired, ur_time now)
+void ur_tail_probe(struct ur_qp *qp, bool expired, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
-	struct ur_probe *p = &r->probe;
+	struct ur_tail_probe *p = &r->probe;
 	bool known, sent;
 
 	if (!p->times++)
@@ -316,7 +316,7 @@ void ur_probe(struct ur_qp *qp, bool expired, ur_time now)
 		return;
 	known = sent = repeat_unheard(qp, expired, affordable(qp, now));
 	/* Of a peer that says what it has, the newest is answered with that. */
-	if (r->next != r->una && (!known || r->repair.sacks))
+	if (r->next != r->una && (!known || r->scoreboard.sacks))
 		sent |= begin_affordable(qp, known, expired, affordable(qp, now));
 	if (!sent) {
 		ur_qp_count(qp, UR_C_PROBE_HELD);
@@ -326,14 +326,14 @@ void ur_probe(struct ur_qp *qp, bool expired, ur_time now)
 	ur_req_schedule(qp);
 }
 
-void ur_probe_last(struct ur_qp *qp)
+void ur_tail_probe_last(struct ur_qp *qp)
 {
 	struct ur_requester *r = &qp->req;
 
 	if (!ur_qp_acked(qp) || r->next == r->una || !r->since_ack || r->probe.what)
 		return;
 	ur_qp_count(qp, UR_C_PROBE);
-	r->probe.what = UR_PROBE_LAST;
+	r->probe.what = UR_TAIL_PROBE_LAST;
 	ur_req_schedule(qp);
 }
 
@@ -355,7 +355,7 @@ static bool took_a_round_trip(const struct ur_requester *r, ur_time since_sent)
 static bool was_needed(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
-	struct ur_probe *p = &r->probe;
+	struct ur_tail_probe *p = &r->probe;
 
 	if (!p->since) /* it was all sent again when the ACK timer expired */
 		return false;
@@ -363,7 +363,7 @@ static bool was_needed(struct ur_qp *qp, ur_time now)
 	if (p->sent && took_a_round_trip(r, now - p->sent_at)) {
 		p->doubt.n = p->doubt.paid = p->spent;
 		p->doubt.loss_at = p->loss_at;
-		ur_probe_proved(qp, now);
+		ur_tail_probe_proved(qp, now);
 		return true;
 	}
 	if (ur_psn_diff(r->una, p->doubt.upto) <= 0) /* what was sent later says nothing */
@@ -371,9 +371,9 @@ static bool was_needed(struct ur_qp *qp, ur_time now)
 	return false;
 }
 
-void ur_probe_answered_twice(struct ur_qp *qp, uint32_t psn)
+void ur_tail_probe_answered_twice(struct ur_qp *qp, uint32_t psn)
 {
-	struct ur_probe *p = &qp->req.probe;
+	struct ur_tail_probe *p = &qp->req.probe;
 
 	if (!p->doubt.n || ur_psn_diff(psn, p->doubt.from) < 0 || ur_psn_diff(psn, p->doubt.upto) >= 0 || --p->doubt.n)
 		return;
@@ -383,7 +383,7 @@ void ur_probe_answered_twice(struct ur_qp *qp, uint32_t psn)
 	memset(&p->doubt, 0, sizeof(p->doubt));
 }
 
-void ur_probe_end(struct ur_probe *p)
+void ur_tail_probe_end(struct ur_tail_probe *p)
 {
 	p->times = 0;
 	p->spent = 0;
@@ -395,18 +395,18 @@ void ur_probe_end(struct ur_probe *p)
  * A duplicate is acknowledged with all that the peer has: when that is not all that was sent, either a NAK is on its way too, or the peer
  * has NAKed before, the NAK got lost, and it says nothing until it gets what is now the oldest packet. So that goes out at once, one time.
  */
-void ur_probe_answered(struct ur_qp *qp, ur_time now)
+void ur_tail_probe_answered(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 	const bool needed = was_needed(qp, now), all = r->probe.all;
 	uint32_t index, copy;
 
-	ur_probe_end(&r->probe);
+	ur_tail_probe_end(&r->probe);
 	r->wait = r->timeout;
-	if (!needed || all || r->una == r->next || r->probe.what || r->repair.busy)
+	if (!needed || all || r->una == r->next || r->probe.what || r->scoreboard.busy)
 		return; /* nothing is missing, or it is known what */
 	copy = newest(qp, &index) != r->una;
-	begin(qp, UR_PROBE_OLDEST, copy);
+	begin(qp, UR_TAIL_PROBE_OLDEST, copy);
 	r->probe.one = false;
 	r->probe.doubt.n += 1 + copy;
 	r->probe.sent_at = now;
@@ -418,26 +418,26 @@ void ur_qp_handshake_took(struct ur_qp *qp, ur_time t)
 	qp->req.rtt.handshake = t ? ur_rtt_bounded(t) : 0;
 }
 
-bool ur_probe_target(struct ur_qp *qp, uint32_t *index, uint32_t *psn)
+bool ur_tail_probe_target(struct ur_qp *qp, uint32_t *index, uint32_t *psn)
 {
 	struct ur_requester *r = &qp->req;
-	enum ur_probe_what what = (enum ur_probe_what)r->probe.what;
+	enum ur_tail_probe_what what = (enum ur_tail_probe_what)r->probe.what;
 
-	r->probe.what = UR_PROBE_NONE;
+	r->probe.what = UR_TAIL_PROBE_NONE;
 	if (r->head == r->fresh || r->next == r->una)
 		return false;
-	if (what == UR_PROBE_OLDEST) {
-		r->probe.what = r->probe.copies ? UR_PROBE_NEWEST : UR_PROBE_NONE;
+	if (what == UR_TAIL_PROBE_OLDEST) {
+		r->probe.what = r->probe.copies ? UR_TAIL_PROBE_NEWEST : UR_TAIL_PROBE_NONE;
 		*index = r->head;
 		*psn = r->una;
 		return true;
 	}
 	*psn = newest(qp, index);
-	if (what == UR_PROBE_LAST)
+	if (what == UR_TAIL_PROBE_LAST)
 		return !ur_swqe_in(ur_sq_at(qp, *index), UR_WRS_ANSWERED); /* its answer acknowledges */
 	if (!r->probe.copies)
 		return false;
 	if (--r->probe.copies)
-		r->probe.what = UR_PROBE_NEWEST;
+		r->probe.what = UR_TAIL_PROBE_NEWEST;
 	return true;
 }

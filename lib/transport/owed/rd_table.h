@@ -12,8 +12,9 @@
 /* Requests that are answered from the resource table. */
 #define UR_OPF_ANSWERED (UR_OPF_READ | UR_OPF_ATOMIC | UR_OPF_FLUSH | UR_OPF_ATOMIC_WRITE)
 
-/* Why a run of responses is sent: the request is new, or has come again after it was answered in full, or the peer is silent (remind.c). */
-enum ur_rd_why { UR_RD_NEW, UR_RD_REPLAY, UR_RD_REMINDER };
+/* Why a run of responses is sent: the request is new, or has come again after it was answered in full, or the peer is silent
+ * (read_resend.c). */
+enum ur_rd_why { UR_RD_NEW, UR_RD_REPLAY, UR_RD_RESEND };
 
 struct ur_rd_res { /* a request whose answer is more than an acknowledgement, kept for duplicates */
 	uint64_t va;

@@ -12,7 +12,7 @@
  * A peer that has nothing more to read is as silent. What it costs there is bounded, in times and in bytes, and ends a second after it has
  * asked for something again.
  */
-#include "transport/owed/remind.h"
+#include "transport/owed/read_resend.h"
 
 #include "base/psn.h"
 #include "transport/owed/rd_table.h"
@@ -26,7 +26,7 @@
 
 static void arm(struct ur_qp *qp, ur_time now)
 {
-	struct ur_remind *m = &qp->resp.remind;
+	struct ur_read_resend *m = &qp->resp.resend;
 
 	m->sent = qp->n.tx_bytes;
 	ur_timer_arm(qp->tp->c.wheel, &m->timer, now + (SILENCE << m->times));
@@ -40,22 +40,22 @@ static void drop_waiting(struct ur_qp *qp)
 	for (uint32_t i = r->rd_cur; i != r->rd_tail; i++) {
 		struct ur_rd_res *e = &r->rd[i & (UR_RD_SLOTS - 1)];
 
-		if (e->why == UR_RD_REMINDER)
+		if (e->why == UR_RD_RESEND)
 			e->k = e->end;
 	}
 }
 
-void ur_remind_later(struct ur_qp *qp)
+void ur_read_resend_later(struct ur_qp *qp)
 {
 	drop_waiting(qp);
-	qp->resp.remind.times = 0;
+	qp->resp.resend.times = 0;
 	arm(qp, qp->tp->now);
 }
 
 /* One that comes after new requests begins a series, and so does one that goes back; requests within a series may be lost. */
 static void note_series(struct ur_responder *r, uint32_t psn)
 {
-	struct ur_remind *m = &r->remind;
+	struct ur_read_resend *m = &r->resend;
 
 	if (!m->asked_at)
 		m->series = 0;
@@ -68,17 +68,17 @@ static void note_series(struct ur_responder *r, uint32_t psn)
 	m->newest = psn;
 }
 
-void ur_remind_asked(struct ur_qp *qp, uint32_t psn)
+void ur_read_resend_asked(struct ur_qp *qp, uint32_t psn)
 {
 	if (qp->resp.peer_sacks || qp->tp->c.plain_recovery || (qp->path && qp->path->local))
 		return;
 	note_series(&qp->resp, psn);
-	qp->resp.remind.asked_at = qp->tp->now;
-	ur_remind_later(qp);
+	qp->resp.resend.asked_at = qp->tp->now;
+	ur_read_resend_later(qp);
 }
 
 /* How many packets of the answer the peer is known to have. */
-static uint32_t had(const struct ur_remind *m, const struct ur_rd_res *e)
+static uint32_t had(const struct ur_read_resend *m, const struct ur_rd_res *e)
 {
 	const int32_t before = ur_psn_diff(m->from[0], e->psn);
 
@@ -94,14 +94,14 @@ static void send_again(struct ur_qp *qp)
 
 	for (; n < ur_min_u32(r->rd_count, r->rd_n); n++) {
 		struct ur_rd_res *e = ur_resp_rd_newest(r, n + 1);
-		const uint32_t k = had(&r->remind, e);
+		const uint32_t k = had(&r->resend, e);
 
 		bytes += e->len;
 		if (bytes > BYTES_MOST || k >= e->npkts)
 			break;
 		e->start = e->k = ur_min_u32(ur_max_u32(e->start, k), e->end);
 		e->again = true;
-		e->why = UR_RD_REMINDER;
+		e->why = UR_RD_RESEND;
 	}
 	if (!n)
 		return;
@@ -111,9 +111,9 @@ static void send_again(struct ur_qp *qp)
 
 static void expired(struct ur_timer *t, ur_time now)
 {
-	struct ur_qp *qp = ur_container_of(t, struct ur_qp, resp.remind.timer);
+	struct ur_qp *qp = ur_container_of(t, struct ur_qp, resp.resend.timer);
 	struct ur_responder *r = &qp->resp;
-	struct ur_remind *m = &r->remind;
+	struct ur_read_resend *m = &r->resend;
 
 	if (r->dying || !(qp->access & IBV_ACCESS_REMOTE_READ) || now - m->asked_at > MEMORY) {
 		m->asked_at = 0;
@@ -128,13 +128,13 @@ static void expired(struct ur_timer *t, ur_time now)
 		arm(qp, now);
 }
 
-void ur_remind_init(struct ur_qp *qp)
+void ur_read_resend_init(struct ur_qp *qp)
 {
-	ur_timer_init(&qp->resp.remind.timer, expired);
+	ur_timer_init(&qp->resp.resend.timer, expired);
 }
 
-void ur_remind_stop(struct ur_qp *qp)
+void ur_read_resend_stop(struct ur_qp *qp)
 {
-	ur_timer_cancel(qp->tp->c.wheel, &qp->resp.remind.timer);
-	qp->resp.remind.asked_at = 0;
+	ur_timer_cancel(qp->tp->c.wheel, &qp->resp.resend.timer);
+	qp->resp.resend.asked_at = 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/owed/keep.h"
+#include "transport/owed/reorder.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,12 +10,12 @@
 #include "wire/bulk.h"
 #include "wire/hdr.h"
 
-#define ROW 64                  /* PSNs of a row, and bits of a word */
-#define RING (2 * UR_KEEP_SPAN) /* PSNs of a board: twice the span, so that its end does not meet its beginning in one row */
+#define ROW 64                     /* PSNs of a row, and bits of a word */
+#define RING (2 * UR_REORDER_SPAN) /* PSNs of a buffer: twice the span, so that its end does not meet its beginning in one row */
 #define ROWS (RING / ROW)
 
 /* What a QP keeps. A row holds its copies in the order of their PSNs. */
-struct ur_keep {
+struct ur_reorder {
 	struct ur_list link; /* in the arena's list */
 	struct ur_qp *qp;
 	ur_time news_at; /* when something was last kept, or a hole was filled */
@@ -23,19 +23,19 @@ struct ur_keep {
 	uint32_t hi;     /* the PSN after the last that has arrived */
 	uint32_t news;   /* what has to be reported begins here, before `hi` if there is any */
 	uint64_t arrived[ROWS];
-	struct ur_kept *first[ROWS], *last[ROWS];
+	struct ur_reordered *first[ROWS], *last[ROWS];
 };
 
-/* Sizes of copies, with the shares of the memory that they get; and boards. */
+/* Sizes of copies, with the shares of the memory that they get; and buffers. */
 #define SHARES 16
-enum { COPY_SIZES = 3, BOARDS = COPY_SIZES, KINDS };
+enum { COPY_SIZES = 3, BUFFERS = COPY_SIZES, KINDS };
 static const struct {
 	uint32_t bytes, share;
 } kinds[KINDS] = {
 	{320, 1},   /* short messages, and those of an MTU of 256 */
 	{1088, 2},  /* an MTU of 1024 */
 	{4160, 12}, /* and of 4096 */
-	[BOARDS] = {sizeof(struct ur_keep), 1},
+	[BUFFERS] = {sizeof(struct ur_reorder), 1},
 };
 
 /*
@@ -48,19 +48,19 @@ struct piece {
 	_Alignas(64) uint8_t objects[];
 };
 
-struct ur_keep_arena {
+struct ur_reorder_arena {
 	struct {
 		struct ur_pool pool;
 		uint32_t left;  /* objects that may be taken */
 		uint32_t ahead; /* of them, those that have no memory yet */
 	} of[KINDS];
-	struct ur_list boards; /* those in use, in the order of `news_at` */
+	struct ur_list buffers; /* those in use, in the order of `news_at` */
 	struct piece *pieces;
 };
 
-int ur_keep_open(struct ur_keep_arena **out, size_t bytes)
+int ur_reorder_open(struct ur_reorder_arena **out, size_t bytes)
 {
-	struct ur_keep_arena *a = calloc(1, sizeof(*a));
+	struct ur_reorder_arena *a = calloc(1, sizeof(*a));
 
 	if (!a)
 		return ENOMEM;
@@ -68,12 +68,12 @@ int ur_keep_open(struct ur_keep_arena **out, size_t bytes)
 		a->of[i].pool.size = kinds[i].bytes; /* and nothing is in it */
 		a->of[i].left = a->of[i].ahead = (uint32_t)(bytes / SHARES * kinds[i].share / kinds[i].bytes);
 	}
-	ur_list_init(&a->boards);
+	ur_list_init(&a->buffers);
 	*out = a;
 	return 0;
 }
 
-void ur_keep_close(struct ur_keep_arena *a)
+void ur_reorder_close(struct ur_reorder_arena *a)
 {
 	struct piece *p;
 
@@ -84,7 +84,7 @@ void ur_keep_close(struct ur_keep_arena *a)
 	free(a);
 }
 
-static bool add_piece(struct ur_keep_arena *a, unsigned kind)
+static bool add_piece(struct ur_reorder_arena *a, unsigned kind)
 {
 	const uint32_t n = ur_min_u32(a->of[kind].ahead, (PIECE - sizeof(struct piece)) / kinds[kind].bytes);
 	struct piece *p = n ? aligned_alloc(64, (sizeof(*p) + (size_t)n * kinds[kind].bytes + 63) / 64 * 64) : NULL;
@@ -100,7 +100,7 @@ static bool add_piece(struct ur_keep_arena *a, unsigned kind)
 }
 
 /* NULL when there is none left, or no memory. */
-static void *take_object(struct ur_keep_arena *a, unsigned kind)
+static void *take_object(struct ur_reorder_arena *a, unsigned kind)
 {
 	void *obj = ur_pool_take(&a->of[kind].pool);
 
@@ -111,7 +111,7 @@ static void *take_object(struct ur_keep_arena *a, unsigned kind)
 	return obj;
 }
 
-static void give_object(struct ur_keep_arena *a, unsigned kind, void *obj)
+static void give_object(struct ur_reorder_arena *a, unsigned kind, void *obj)
 {
 	ur_pool_give(&a->of[kind].pool, obj);
 	a->of[kind].left++;
@@ -119,13 +119,13 @@ static void give_object(struct ur_keep_arena *a, unsigned kind, void *obj)
 
 /* --- copies --- */
 
-static struct ur_kept *take_copy(struct ur_keep_arena *a, const struct ur_keep *k, uint32_t len)
+static struct ur_reordered *take_copy(struct ur_reorder_arena *a, const struct ur_reorder *k, uint32_t len)
 {
-	const uint32_t need = (uint32_t)offsetof(struct ur_kept, bytes) + len;
+	const uint32_t need = (uint32_t)offsetof(struct ur_reordered, bytes) + len;
 
 	for (unsigned i = 0; i < COPY_SIZES; i++)
-		if (need <= kinds[i].bytes && k->n < (uint64_t)UR_KEEP_SHARE * a->of[i].left) {
-			struct ur_kept *c = take_object(a, i);
+		if (need <= kinds[i].bytes && k->n < (uint64_t)UR_REORDER_SHARE * a->of[i].left) {
+			struct ur_reordered *c = take_object(a, i);
 
 			if (!c)
 				continue;
@@ -135,14 +135,14 @@ static struct ur_kept *take_copy(struct ur_keep_arena *a, const struct ur_keep *
 	return NULL;
 }
 
-/* --- boards --- */
+/* --- buffers --- */
 
 static unsigned row_of(uint32_t psn)
 {
 	return psn / ROW % ROWS;
 }
 
-static void mark(struct ur_keep *k, uint32_t psn, uint32_t n, bool arrived)
+static void mark(struct ur_reorder *k, uint32_t psn, uint32_t n, bool arrived)
 {
 	while (n) {
 		const unsigned at = psn % ROW, part = ur_min_u32(n, ROW - at);
@@ -155,13 +155,13 @@ static void mark(struct ur_keep *k, uint32_t psn, uint32_t n, bool arrived)
 	}
 }
 
-static bool has(const struct ur_keep *k, uint32_t psn)
+static bool has(const struct ur_reorder *k, uint32_t psn)
 {
 	return k->arrived[row_of(psn)] >> psn % ROW & 1;
 }
 
 /* The 64 bits from that PSN on. */
-static uint64_t word_at(const struct ur_keep *k, uint32_t psn)
+static uint64_t word_at(const struct ur_reorder *k, uint32_t psn)
 {
 	const unsigned at = psn % ROW;
 	const uint64_t low = k->arrived[row_of(psn)] >> at;
@@ -171,71 +171,72 @@ static uint64_t word_at(const struct ur_keep *k, uint32_t psn)
 
 static void has_news(struct ur_qp *qp)
 {
-	struct ur_keep *k = qp->resp.keep;
+	struct ur_reorder *k = qp->resp.reorder;
 
 	k->news_at = qp->tp->now;
 	ur_list_del(&k->link);
-	ur_list_add_tail(&qp->tp->keep->boards, &k->link);
+	ur_list_add_tail(&qp->tp->reorder->buffers, &k->link);
 }
 
-static bool is_older(const struct ur_keep *k, ur_time age)
+static bool is_older(const struct ur_reorder *k, ur_time age)
 {
 	return k->qp->tp->now > k->news_at + age;
 }
 
-struct ur_qp *ur_keep_idlest(const struct ur_qp *qp, ur_time age)
+struct ur_qp *ur_reorder_idlest(const struct ur_qp *qp, ur_time age)
 {
-	const struct ur_list *boards = &qp->tp->keep->boards, *l = boards->next;
+	const struct ur_list *buffers = &qp->tp->reorder->buffers, *l = buffers->next;
 
-	if (qp->resp.keep && l == &qp->resp.keep->link)
+	if (qp->resp.reorder && l == &qp->resp.reorder->link)
 		l = l->next;
-	return l != boards && is_older(ur_container_of(l, struct ur_keep, link), age) ? ur_container_of(l, struct ur_keep, link)->qp : NULL;
+	return l != buffers && is_older(ur_container_of(l, struct ur_reorder, link), age) ? ur_container_of(l, struct ur_reorder, link)->qp
+											  : NULL;
 }
 
-static struct ur_keep *board(struct ur_qp *qp)
+static struct ur_reorder *buffer(struct ur_qp *qp)
 {
 	struct ur_responder *r = &qp->resp;
 
-	if (r->keep)
-		return r->keep;
-	r->keep = take_object(qp->tp->keep, BOARDS);
-	if (!r->keep)
+	if (r->reorder)
+		return r->reorder;
+	r->reorder = take_object(qp->tp->reorder, BUFFERS);
+	if (!r->reorder)
 		return NULL;
-	memset(r->keep, 0, sizeof(*r->keep));
-	ur_list_init(&r->keep->link);
-	r->keep->qp = qp;
-	r->keep->hi = r->keep->news = r->epsn;
-	r->odd |= UR_RESP_KEEPS;
+	memset(r->reorder, 0, sizeof(*r->reorder));
+	ur_list_init(&r->reorder->link);
+	r->reorder->qp = qp;
+	r->reorder->hi = r->reorder->news = r->epsn;
+	r->slow_path |= UR_RESP_REORDERING;
 	has_news(qp);
-	return r->keep;
+	return r->reorder;
 }
 
-ur_time ur_keep_news_at(const struct ur_qp *qp)
+ur_time ur_reorder_news_at(const struct ur_qp *qp)
 {
-	return qp->resp.keep->news_at;
+	return qp->resp.reorder->news_at;
 }
 
-bool ur_keep_is_old(const struct ur_qp *qp)
+bool ur_reorder_is_old(const struct ur_qp *qp)
 {
-	return is_older(qp->resp.keep, UR_KEEP_OLD);
+	return is_older(qp->resp.reorder, UR_REORDER_OLD);
 }
 
 static void release_if_empty(struct ur_qp *qp)
 {
 	struct ur_responder *r = &qp->resp;
 
-	if (r->keep->n)
+	if (r->reorder->n)
 		return;
-	ur_list_del(&r->keep->link);
-	give_object(qp->tp->keep, BOARDS, r->keep);
-	r->keep = NULL;
-	r->odd &= ~(UR_RESP_KEEPS | UR_RESP_RUNS);
+	ur_list_del(&r->reorder->link);
+	give_object(qp->tp->reorder, BUFFERS, r->reorder);
+	r->reorder = NULL;
+	r->slow_path &= ~(UR_RESP_REORDERING | UR_RESP_CATCHES_UP);
 }
 
-static void insert(struct ur_keep *k, struct ur_kept *c)
+static void insert(struct ur_reorder *k, struct ur_reordered *c)
 {
 	const unsigned row = row_of(c->psn);
-	struct ur_kept **at = &k->first[row];
+	struct ur_reordered **at = &k->first[row];
 
 	if (k->last[row] && ur_psn_diff(c->psn, k->last[row]->psn) > 0)
 		at = &k->last[row]->next;
@@ -250,20 +251,20 @@ static void insert(struct ur_keep *k, struct ur_kept *c)
 
 static void remove_first(struct ur_qp *qp, unsigned row)
 {
-	struct ur_keep *k = qp->resp.keep;
-	struct ur_kept *c = k->first[row];
+	struct ur_reorder *k = qp->resp.reorder;
+	struct ur_reordered *c = k->first[row];
 
 	k->first[row] = c->next;
 	if (!c->next)
 		k->last[row] = NULL;
 	k->n--;
-	give_object(qp->tp->keep, c->size, c);
+	give_object(qp->tp->reorder, c->size, c);
 }
 
 /* --- keeping --- */
 
 /* A longer path holds more: it is measured for a round trip, as far as that is known. */
-void ur_keep_note_pace_now(struct ur_qp *qp)
+void ur_reorder_note_pace_now(struct ur_qp *qp)
 {
 	const struct ur_rtt *t = &qp->req.rtt;
 	struct ur_responder *r = &qp->resp;
@@ -283,23 +284,23 @@ static uint32_t psns(const struct ur_qp *qp, const struct ur_pkt *p, const struc
 	if (!(op->flags & UR_OPF_READ))
 		return 1;
 	ur_reth_get(ur_bth_ext(p) + op->off_reth, &h);
-	return h.len <= UR_MAX_MSG ? ur_min_u32(ur_qp_npkts(qp, h.len), UR_KEEP_SPAN - d) : 1;
+	return h.len <= UR_MAX_MSG ? ur_min_u32(ur_qp_npkts(qp, h.len), UR_REORDER_SPAN - d) : 1;
 }
 
-/* How far beyond the expected PSN something is kept (keep.h). */
+/* How far beyond the expected PSN something is kept (reorder.h). */
 static uint32_t reach(const struct ur_qp *qp)
 {
 	const struct ur_responder *r = &qp->resp;
 	const uint32_t shown = ur_max_u32(r->shown, (r->epsn - r->paced_from) & UR_PSN_MASK);
 
-	return ur_max_u32(UR_KEEP_LEAST, 4 * ur_min_u32(shown, UR_KEEP_SPAN / 4));
+	return ur_max_u32(UR_REORDER_LEAST, 4 * ur_min_u32(shown, UR_REORDER_SPAN / 4));
 }
 
-static uint32_t psns_of(const struct ur_qp *qp, const struct ur_kept *c)
+static uint32_t psns_of(const struct ur_qp *qp, const struct ur_reordered *c)
 {
 	struct ur_pkt view;
 
-	ur_keep_view(c, &view);
+	ur_reorder_view(c, &view);
 	return psns(qp, &view, ur_opcode(view.bth.opcode), c->beyond);
 }
 
@@ -307,13 +308,13 @@ static uint32_t psns_of(const struct ur_qp *qp, const struct ur_kept *c)
 #define WIDE 1024 /* PSNs */
 
 /* The copy that has that PSN, or a READ whose answer has it; NULL: that was given up, or it is a READ with too many others within. */
-static struct ur_kept *holder(const struct ur_qp *qp, uint32_t psn)
+static struct ur_reordered *holder(const struct ur_qp *qp, uint32_t psn)
 {
-	const struct ur_keep *k = qp->resp.keep;
+	const struct ur_reorder *k = qp->resp.reorder;
 	unsigned looks = 0;
 
 	for (unsigned row = row_of(psn);; row = (row + ROWS - 1) % ROWS) {
-		for (struct ur_kept *c = k->first[row]; c && looks < LOOKS; c = c->next, looks++)
+		for (struct ur_reordered *c = k->first[row]; c && looks < LOOKS; c = c->next, looks++)
 			if (c->psn == psn || (ur_psn_diff(psn, c->psn) > 0 && ((psn - c->psn) & UR_PSN_MASK) < psns_of(qp, c)))
 				return c;
 		if (row == row_of(qp->resp.epsn) || looks == LOOKS)
@@ -324,7 +325,7 @@ static struct ur_kept *holder(const struct ur_qp *qp, uint32_t psn)
 #define SE_AND_PAD 0xb0u /* of the second byte of the BTH */
 
 /* What a repetition may not change: flags beside these, and what the reserved bits say, it may (wire/sack.h). */
-static bool is_same(const struct ur_kept *c, const struct ur_pkt *p, uint32_t off)
+static bool is_same(const struct ur_reordered *c, const struct ur_pkt *p, uint32_t off)
 {
 	const uint8_t *b = p->data + p->bth_off;
 
@@ -333,7 +334,7 @@ static bool is_same(const struct ur_kept *c, const struct ur_pkt *p, uint32_t of
 }
 
 /* A READ, asked for in smaller pieces than before. */
-static bool is_part(const struct ur_qp *qp, const struct ur_kept *c, const struct ur_pkt *p, const struct ur_opcode_info *op)
+static bool is_part(const struct ur_qp *qp, const struct ur_reordered *c, const struct ur_pkt *p, const struct ur_opcode_info *op)
 {
 	const uint8_t *ext = ur_bth_ext(p), *kept = c->bytes + UR_BTH_LEN;
 	const uint64_t at = (uint64_t)((p->bth.psn - c->psn) & UR_PSN_MASK) << qp->mtu_shift;
@@ -346,13 +347,13 @@ static bool is_part(const struct ur_qp *qp, const struct ur_kept *c, const struc
 	return h.rkey == whole.rkey && h.va == whole.va + at && at + h.len <= whole.len;
 }
 
-/* Takes a copy off the board, wherever it stands. Others that share PSNs with it stay. */
-static void give_up(struct ur_qp *qp, struct ur_kept *gone)
+/* Takes a copy off the buffer, wherever it stands. Others that share PSNs with it stay. */
+static void give_up(struct ur_qp *qp, struct ur_reordered *gone)
 {
-	struct ur_keep *k = qp->resp.keep;
+	struct ur_reorder *k = qp->resp.reorder;
 	const unsigned row = row_of(gone->psn);
 	const uint32_t from = gone->psn, n = psns_of(qp, gone);
-	struct ur_kept **at = &k->first[row], *before = NULL;
+	struct ur_reordered **at = &k->first[row], *before = NULL;
 
 	for (; *at != gone; at = &(*at)->next)
 		before = *at;
@@ -360,10 +361,10 @@ static void give_up(struct ur_qp *qp, struct ur_kept *gone)
 	if (!gone->next)
 		k->last[row] = before;
 	k->n--;
-	give_object(qp->tp->keep, gone->size, gone);
+	give_object(qp->tp->reorder, gone->size, gone);
 	mark(k, from, n, false);
 	for (unsigned i = row;; i = (i + 1) % ROWS) {
-		for (const struct ur_kept *c = k->first[i]; c; c = c->next)
+		for (const struct ur_reordered *c = k->first[i]; c; c = c->next)
 			mark(k, c->psn, psns_of(qp, c), true);
 		if (i == row_of(ur_psn_add(from, n)))
 			break;
@@ -374,41 +375,41 @@ static void give_up(struct ur_qp *qp, struct ur_kept *gone)
  * There is a packet with that PSN. Where the two are not the same, one of them is not the peer's, and nobody knows which: neither is kept,
  * and the peer will send its own again. (A program that changes what it is sending has a peer that contradicts itself; it loses no more.)
  */
-__attribute__((noinline)) static enum ur_keep_how meet(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op,
-						       uint32_t off)
+__attribute__((noinline)) static enum ur_reorder_result meet(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op,
+							     uint32_t off)
 {
-	struct ur_kept *c = holder(qp, p->bth.psn);
+	struct ur_reordered *c = holder(qp, p->bth.psn);
 
 	if (!c || is_part(qp, c, p, op) || (c->psn == p->bth.psn && is_same(c, p, off)))
-		return UR_KEEP_TWICE;
+		return UR_REORDER_DUPLICATE;
 	if (psns_of(qp, c) > WIDE) { /* what else is kept of these PSNs is not worth looking for */
-		ur_keep_drop(qp);
-		return UR_KEEP_DIFFERS;
+		ur_reorder_drop(qp);
+		return UR_REORDER_DIFFERS;
 	}
 	give_up(qp, c);
 	release_if_empty(qp);
-	return UR_KEEP_DIFFERS;
+	return UR_REORDER_DIFFERS;
 }
 
-enum ur_keep_how ur_keep_add(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, uint32_t d)
+enum ur_reorder_result ur_reorder_add(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, uint32_t d)
 {
 	const uint32_t off = (uint32_t)p->payload_off - p->bth_off, len = off + p->payload_len;
 	const uint32_t psn = p->bth.psn;
-	struct ur_kept *c;
-	struct ur_keep *k;
+	struct ur_reordered *c;
+	struct ur_reorder *k;
 	uint32_t n;
 
-	if (!qp->tp->keep || !ur_qp_acked(qp) || p->flags & (UR_PKT_BULK | UR_PKT_SLIM) || d >= reach(qp) || len > UR_PKT_ROOM)
-		return UR_KEEP_NOT;
-	k = board(qp);
+	if (!qp->tp->reorder || !ur_qp_acked(qp) || p->flags & (UR_PKT_BULK | UR_PKT_SLIM) || d >= reach(qp) || len > UR_PKT_ROOM)
+		return UR_REORDER_NOT;
+	k = buffer(qp);
 	if (!k)
-		return UR_KEEP_FULL;
+		return UR_REORDER_FULL;
 	if (has(k, psn))
 		return meet(qp, p, op, off);
-	c = take_copy(qp->tp->keep, k, len);
+	c = take_copy(qp->tp->reorder, k, len);
 	if (!c) {
 		release_if_empty(qp);
-		return UR_KEEP_FULL;
+		return UR_REORDER_FULL;
 	}
 	c->psn = psn;
 	c->beyond = (uint16_t)d;
@@ -421,12 +422,12 @@ enum ur_keep_how ur_keep_add(struct ur_qp *qp, const struct ur_pkt *p, const str
 	mark(k, psn, n, true);
 	if (ur_psn_diff(ur_psn_add(psn, n), k->hi) > 0)
 		k->hi = ur_psn_add(psn, n);
-	return UR_KEEP_DONE;
+	return UR_REORDER_KEPT;
 }
 
-const struct ur_kept *ur_keep_at(const struct ur_qp *qp, uint32_t psn)
+const struct ur_reordered *ur_reorder_at(const struct ur_qp *qp, uint32_t psn)
 {
-	const struct ur_kept *c = qp->resp.keep->first[row_of(psn)];
+	const struct ur_reordered *c = qp->resp.reorder->first[row_of(psn)];
 
 	while (c && c->psn != psn)
 		c = c->next;
@@ -434,14 +435,14 @@ const struct ur_kept *ur_keep_at(const struct ur_qp *qp, uint32_t psn)
 }
 
 /* What is before it is not kept any longer, so it is the first of its row. */
-const struct ur_kept *ur_keep_next(const struct ur_qp *qp)
+const struct ur_reordered *ur_reorder_next(const struct ur_qp *qp)
 {
-	const struct ur_kept *c = qp->resp.keep->first[row_of(qp->resp.epsn)];
+	const struct ur_reordered *c = qp->resp.reorder->first[row_of(qp->resp.epsn)];
 
 	return c && c->psn == qp->resp.epsn ? c : NULL;
 }
 
-void ur_keep_view(const struct ur_kept *k, struct ur_pkt *view)
+void ur_reorder_view(const struct ur_reordered *k, struct ur_pkt *view)
 {
 	ur_pkt_clear(view);
 	view->data = (uint8_t *)k->bytes;
@@ -452,20 +453,20 @@ void ur_keep_view(const struct ur_kept *k, struct ur_pkt *view)
 	ur_bth_get(k->bytes, &view->bth);
 }
 
-void ur_keep_forget(struct ur_qp *qp)
+void ur_reorder_forget(struct ur_qp *qp)
 {
-	mark(qp->resp.keep, qp->resp.epsn, 1, false);
+	mark(qp->resp.reorder, qp->resp.epsn, 1, false);
 	remove_first(qp, row_of(qp->resp.epsn));
 	release_if_empty(qp);
 }
 
-void ur_keep_pass(struct ur_qp *qp, uint32_t from)
+void ur_reorder_pass(struct ur_qp *qp, uint32_t from)
 {
-	struct ur_keep *k = qp->resp.keep;
+	struct ur_reorder *k = qp->resp.reorder;
 	const uint32_t to = qp->resp.epsn, n = (to - from) & UR_PSN_MASK;
 
-	if (n >= UR_KEEP_SPAN) { /* a long READ */
-		ur_keep_drop(qp);
+	if (n >= UR_REORDER_SPAN) { /* a long READ */
+		ur_reorder_drop(qp);
 		return;
 	}
 	mark(k, from, n, false);
@@ -479,9 +480,9 @@ void ur_keep_pass(struct ur_qp *qp, uint32_t from)
 	release_if_empty(qp);
 }
 
-void ur_keep_drop(struct ur_qp *qp)
+void ur_reorder_drop(struct ur_qp *qp)
 {
-	struct ur_keep *k = qp->resp.keep;
+	struct ur_reorder *k = qp->resp.reorder;
 
 	if (!k)
 		return;
@@ -493,18 +494,18 @@ void ur_keep_drop(struct ur_qp *qp)
 
 /* --- reporting --- */
 
-void ur_keep_report(struct ur_qp *qp, uint32_t psn)
+void ur_reorder_report(struct ur_qp *qp, uint32_t psn)
 {
-	struct ur_keep *k = qp->resp.keep;
+	struct ur_reorder *k = qp->resp.reorder;
 
 	if (ur_psn_diff(psn, k->news) < 0)
 		k->news = psn;
 }
 
 /* Everything, as long as it has room: a lost SACK costs nothing then. Otherwise what is new, and as much before it as has room. */
-bool ur_keep_sack(struct ur_qp *qp, struct ur_sack *s)
+bool ur_reorder_sack(struct ur_qp *qp, struct ur_sack *s)
 {
-	struct ur_keep *k = qp->resp.keep;
+	struct ur_reorder *k = qp->resp.reorder;
 	uint32_t all;
 
 	*s = (struct ur_sack){.expected = qp->resp.epsn, .base = qp->resp.epsn};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/owed/resp_state.h"
 
-#include "transport/owed/keep.h"
+#include "transport/owed/reorder.h"
 #include "transport/state/tp_priv.h"
 #include "transport/state/trace.h"
 
@@ -39,14 +39,14 @@ bool ur_resp_rd_room(struct ur_qp *qp)
  * A READ or atomic waits until responses have left if no more may be outstanding. A requester that went back counts as outstanding only
  * what it has sent since, and may ask for a READ in more pieces than before; what it does not know is that we have kept what follows.
  */
-bool ur_resp_must_wait(struct ur_qp *qp, const struct ur_kept *k)
+bool ur_resp_must_wait(struct ur_qp *qp, const struct ur_reordered *k)
 {
 	return ur_opcode(k->bytes[0])->flags & UR_OPF_ANSWERED && qp->resp.rd_n && !ur_resp_rd_room(qp);
 }
 
 static bool may_run_kept(struct ur_qp *qp)
 {
-	const struct ur_kept *k = ur_keep_next(qp);
+	const struct ur_reordered *k = ur_reorder_next(qp);
 
 	return !k || !ur_resp_must_wait(qp, k);
 }
@@ -59,7 +59,7 @@ bool ur_resp_has_work(struct ur_qp *qp)
 {
 	const struct ur_rd_res *e;
 
-	if (qp->cc.cnp_due || (ur_unlikely(qp->resp.odd & UR_RESP_RUNS) && may_run_kept(qp)))
+	if (qp->cc.cnp_due || (ur_unlikely(qp->resp.slow_path & UR_RESP_CATCHES_UP) && may_run_kept(qp)))
 		return true;
 	e = ur_resp_rd_oldest(qp);
 	return ((e || ur_resp_side_oldest(&qp->resp)) && !qp->cc.blocked) || ur_resp_ack_first(&qp->resp, e);
@@ -106,7 +106,7 @@ void ur_resp_sack(struct ur_qp *qp, uint32_t psn)
 {
 	struct ur_responder *r = &qp->resp;
 
-	ur_keep_report(qp, psn);
+	ur_reorder_report(qp, psn);
 	if (ur_resp_nak_waits(r))
 		return;
 	if (!(r->ack_pending & UR_ACK_WAITS)) { /* what was said last may have been a NAK, of a PSN that has not been executed */

@@ -7,7 +7,7 @@
 #include "transport/owed/rd_table.h"
 #include "wire/hdr.h"
 
-struct ur_kept;
+struct ur_reordered;
 
 /* --- the resource table --- */
 
@@ -19,14 +19,14 @@ bool ur_resp_rd_room(struct ur_qp *qp);
 /* --- what is to be done --- */
 
 /*
- * May the acknowledgement leave before the responses of `e`? Overtaking those of earlier READs it would say that they are lost. Reminders
- * have been sent before, and nothing but reminders is behind them.
+ * May the acknowledgement leave before the responses of `e`? Overtaking those of earlier READs it would say that they are lost. What is
+ * resent has been sent before, and nothing but what is resent is behind it.
  */
 static inline bool ur_resp_ack_first(const struct ur_responder *r, const struct ur_rd_res *e)
 {
 	if (!r->ack_pending)
 		return false;
-	return !e || e->why == UR_RD_REMINDER || ur_psn_diff(r->ack_psn, ur_psn_add(e->psn, e->k)) < 0 || r->ack_pending & UR_SACK_WAITS;
+	return !e || e->why == UR_RD_RESEND || ur_psn_diff(r->ack_psn, ur_psn_add(e->psn, e->k)) < 0 || r->ack_pending & UR_SACK_WAITS;
 }
 
 /* The part of a READ that is to be repeated next: it is waited for, so it goes before what is sent for the first time. */
@@ -46,12 +46,12 @@ bool ur_resp_has_work(struct ur_qp *qp);
 /* As ur_req_schedule, for what the responder has to send. */
 void ur_resp_schedule(struct ur_qp *qp);
 /* Must this kept packet wait until responses have left? */
-bool ur_resp_must_wait(struct ur_qp *qp, const struct ur_kept *k);
+bool ur_resp_must_wait(struct ur_qp *qp, const struct ur_reordered *k);
 
 /* Does it send SACKs now? */
 static inline bool ur_resp_reports(const struct ur_responder *r)
 {
-	return r->odd & UR_RESP_KEEPS && r->peer_sacks && r->nak_sent != UR_NAK_SENT_RNR;
+	return r->slow_path & UR_RESP_REORDERING && r->peer_sacks && r->nak_sent != UR_NAK_SENT_RNR;
 }
 
 /* A NAK has not been sent yet. */
@@ -63,7 +63,7 @@ static inline bool ur_resp_nak_waits(const struct ur_responder *r)
 /* The QP knows its peer, and owes it no NAK: a request with the next PSN is executed, and changes nothing else. */
 static inline bool ur_resp_is_ready(const struct ur_responder *r)
 {
-	return !r->dying && !r->nak_sent && !ur_resp_nak_waits(r) && !(r->odd & ~UR_RESP_LISTENS);
+	return !r->dying && !r->nak_sent && !ur_resp_nak_waits(r) && !(r->slow_path & ~UR_RESP_AWAITS_HELLO);
 }
 
 /* Has this acknowledgement sent, or NAK, in place of one that still waits. */

@@ -67,7 +67,7 @@ int ur_read_probe(struct ur_qp *qp, struct ur_swqe *w)
 	const uint32_t most = qp->req.probe.one && qp->req.next == qp->req.una ? 1 : UINT32_MAX;
 	const int st = build(qp, w, most, turn ? UR_TURN | turn : 0);
 
-	ur_repair_split(&qp->req, qp->req.next);
+	ur_scoreboard_split(&qp->req, qp->req.next);
 	return st;
 }
 

@@ -6,10 +6,10 @@
 #include "transport/failure/qp_end.h"
 #include "transport/failure/retry.h"
 #include "transport/failure/unreachable.h"
-#include "transport/loss/follow.h"
 #include "transport/loss/goback.h"
-#include "transport/loss/probe.h"
+#include "transport/loss/qp_cwnd.h"
 #include "transport/loss/rnr.h"
+#include "transport/loss/tail_probe.h"
 #include "transport/requester/progress.h"
 #include "transport/state/qp_priv.h"
 #include "transport/state/tp_priv.h"
@@ -35,24 +35,24 @@ static void ask_again(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 
-	if (r->follow.on)
-		ur_follow_expired(qp, now);
+	if (r->cwnd.on)
+		ur_qp_cwnd_expired(qp, now);
 	if (!ur_comp_spend_retry(qp))
 		return;
 	ur_comp_hello_again(r);
-	ur_probe(qp, true, now);
+	ur_tail_probe(qp, true, now);
 	r->deadline = now + r->wait;
-	ur_timer_arm(qp->tp->c.wheel, &qp->timer, ur_probe_expiry(qp));
+	ur_timer_arm(qp->tp->c.wheel, &qp->timer, ur_tail_probe_expiry(qp));
 }
 
 static void send_all_again(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 
-	ur_probe_end(&r->probe);
-	r->probe.times = r->wait != r->timeout; /* none were sent, but ur_probe_answered has to restore the interval */
+	ur_tail_probe_end(&r->probe);
+	r->probe.times = r->wait != r->timeout; /* none were sent, but ur_tail_probe_answered has to restore the interval */
 	r->probe.sent_at = now;
-	if (r->follow.on ? ur_follow_expired(qp, now) : ur_window_halve(&r->window, r->una))
+	if (r->cwnd.on ? ur_qp_cwnd_expired(qp, now) : ur_window_halve(&r->window, r->una))
 		ur_comp_window_is_smaller(qp);
 	ur_comp_retry(qp, UR_TRACE_CAUSE_TIMEOUT, true, now);
 }
@@ -66,7 +66,7 @@ static void expire(struct ur_qp *qp, ur_time now)
 	r->hole = false;
 	if (!qp->tp->c.plain_recovery)
 		r->wait = ur_ack_timer_longer(r->wait, r->timeout);
-	if (ur_probe_is_reported(qp))
+	if (ur_peer_reports_sacks(qp))
 		ask_again(qp, now);
 	else
 		send_all_again(qp, now);
@@ -83,21 +83,22 @@ void ur_comp_timer(struct ur_timer *t, ur_time now)
 		ur_comp_watch_path(qp, now);
 		return;
 	}
-	if (ur_unlikely(r->repair.due) && now >= r->repair.due)
+	if (ur_unlikely(r->scoreboard.due) && now >= r->scoreboard.due)
 		ur_comp_settle(qp);
 	if (!r->timeout || (r->una == r->next && !lacks_path(qp)))
 		return;
 	if (r->unreachable)
 		ur_unreachable_timer(qp, now);
 	if (now < r->deadline) {
-		if (now >= ur_probe_expiry(qp)) {
+		if (now >= ur_tail_probe_expiry(qp)) {
 			UR_TRACE(qp->tp->trace, TIMER_EXPIRED, qp->qpn, UR_TRACE_TIMER_PROBE);
 			if (ur_goback_overdue(qp, now))
 				ur_comp_trace_rewind(qp, UR_TRACE_CAUSE_TIMEOUT);
 			else
-				ur_probe(qp, false, now);
+				ur_tail_probe(qp, false, now);
 		}
-		ur_timer_arm(qp->tp->c.wheel, t, r->repair.due ? ur_min_time(r->repair.due, ur_probe_expiry(qp)) : ur_probe_expiry(qp));
+		ur_timer_arm(qp->tp->c.wheel, t,
+			     r->scoreboard.due ? ur_min_time(r->scoreboard.due, ur_tail_probe_expiry(qp)) : ur_tail_probe_expiry(qp));
 		if (r->unreachable)
 			ur_unreachable_rearm(qp, now);
 		return;

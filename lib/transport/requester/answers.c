@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What answers READs and atomics (IBTA volume 1, 9.7.5.2): in its turn; after one that is missing, for which it waits (repair.c); or as a
- * run in the middle of a READ.
+ * What answers READs and atomics (IBTA volume 1, 9.7.5.2): in its turn; after one that is missing, for which it waits (scoreboard.c); or as
+ * a run in the middle of a READ.
  */
 #include "base/psn.h"
 #include "transport/failure/qp_end.h"
 #include "transport/failure/retry.h"
-#include "transport/loss/repair.h"
+#include "transport/loss/scoreboard.h"
 #include "transport/memory/sge.h"
 #include "transport/packet/atomic.h"
 #include "transport/packet/bulk.h"
@@ -15,7 +15,7 @@
 #include "transport/requester/answers.h"
 #include "transport/requester/progress.h"
 #include "transport/state/qp_priv.h"
-#include "transport/state/repair_bits.h"
+#include "transport/state/scoreboard_bits.h"
 #include "transport/state/tp_priv.h"
 #include "transport/state/wqe.h"
 #include "transport/state/wr_op.h"
@@ -25,7 +25,7 @@
 /* The READ or atomic in flight that waits for the response `psn`, perhaps after others. */
 static struct ur_swqe *answered_by(const struct ur_qp *qp, uint32_t psn)
 {
-	const uint32_t i = ur_repair_wqe(qp, qp->req.head, psn);
+	const uint32_t i = ur_scoreboard_wqe(qp, qp->req.head, psn);
 	struct ur_swqe *w = ur_sq_at(qp, i);
 
 	return i != qp->req.fresh && ur_swqe_in(w, UR_WRS_ANSWERED) ? w : NULL;
@@ -34,7 +34,7 @@ static struct ur_swqe *answered_by(const struct ur_qp *qp, uint32_t psn)
 /* What is sent again may say hello, like a request, where the peer has not sent a SACK yet because it has missed nothing. */
 static void hear_hello(struct ur_qp *qp, const struct ur_pkt *p)
 {
-	if (ur_likely(qp->req.repair.sacks) || p->flags & UR_PKT_BULK || !qp->tp->c.selective_repeat)
+	if (ur_likely(qp->req.scoreboard.sacks) || p->flags & UR_PKT_BULK || !qp->tp->c.selective_repeat)
 		return;
 	if (ur_hello_is(p->data + p->bth_off))
 		ur_comp_peer_sacks(qp);
@@ -51,7 +51,7 @@ static bool response_ok(struct ur_qp *qp, const struct ur_swqe *w, uint32_t k, b
 
 	if (p->payload_len != len || !(flags & UR_OPF_PAYLOAD))
 		return false;
-	if (ur_unlikely(ur_psn_diff(qp->req.repair.split, p->bth.psn) > 0)) {
+	if (ur_unlikely(ur_psn_diff(qp->req.scoreboard.split, p->bth.psn) > 0)) {
 		hear_hello(qp, p);
 		return true;
 	}
@@ -113,8 +113,8 @@ static void take_response(struct ur_qp *qp, const struct ur_pkt *p, const struct
 		ur_req_fail(qp, st, 0);
 		return;
 	}
-	if (ur_unlikely(r->repair.busy))
-		ur_repair_answer(qp, w, p->bth.psn, now);
+	if (ur_unlikely(r->scoreboard.busy))
+		ur_scoreboard_answer(qp, w, p->bth.psn, now);
 	r->una = ur_psn_add(p->bth.psn, n);
 	if (end && r->rd_out)
 		r->rd_out--;
@@ -123,8 +123,8 @@ static void take_response(struct ur_qp *qp, const struct ur_pkt *p, const struct
 		if (ur_unlikely(r->locals))
 			ur_local_done(qp);
 	}
-	if (ur_unlikely(r->repair.busy))
-		ur_repair_collect(qp);
+	if (ur_unlikely(r->scoreboard.busy))
+		ur_scoreboard_collect(qp);
 	ur_comp_progress(qp, now);
 	ur_comp_settle(qp);
 }
@@ -132,15 +132,15 @@ static void take_response(struct ur_qp *qp, const struct ur_pkt *p, const struct
 /* An answer after one that is missing. */
 static void response_ahead(struct ur_qp *qp, struct ur_swqe *w, const struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now)
 {
-	if (qp->tp->c.plain_recovery || !ur_repair_start(qp)) {
+	if (qp->tp->c.plain_recovery || !ur_scoreboard_start(qp)) {
 		ur_comp_implied_nak(qp, UR_C_DROP_RESPONSE, now);
 		return;
 	}
-	qp->req.repair.one_hole = !p->bth.migreq;
+	qp->req.scoreboard.one_hole = !p->bth.migreq;
 	hear_hello(qp, p);
-	if (p->flags & UR_PKT_BULK || !ur_repair_take(qp, w, p, op, now)) {
+	if (p->flags & UR_PKT_BULK || !ur_scoreboard_take_answer(qp, w, p, op, now)) {
 		ur_qp_count(qp, UR_C_DROP_RESPONSE);
-		ur_repair_answered(qp, ur_psn_add(p->bth.psn, ur_swqe_is_read(w)), now);
+		ur_scoreboard_answered(qp, ur_psn_add(p->bth.psn, ur_swqe_is_read(w)), now);
 	}
 }
 
@@ -172,7 +172,7 @@ bool ur_comp_run_place(struct ur_qp *qp, struct ur_rx_run *run)
 	const struct ur_swqe *w = ur_sq_at(qp, r->head);
 	struct ur_mr *mr;
 	uint32_t k = (run->psn - w->psn) & UR_PSN_MASK;
-	bool repairs = r->repair.busy || ur_psn_diff(r->repair.split, r->una) > 0 || r->reseek;
+	bool repairs = r->scoreboard.busy || ur_psn_diff(r->scoreboard.split, r->una) > 0 || r->reseek;
 
 	if (run->psn != r->una || r->head == r->fresh || !ur_swqe_is_read(w) || repairs)
 		return false;

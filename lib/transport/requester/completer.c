@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The completer: what comes back for requests (IBTA volume 1, 9.7.5.2, 9.7.7 and 9.9.2): acknowledgements and NAKs. Answers are taken in
- * answers.c; what does not come back is ack_timer.c's. What is lost is sent again by itself (repair.c), or all from the oldest
+ * answers.c; what does not come back is ack_timer.c's. What is lost is sent again by itself (scoreboard.c), or all from the oldest
  * unacknowledged PSN on is (retry.c).
  */
 #include "base/psn.h"
 #include "transport/failure/qp_end.h"
 #include "transport/failure/retry.h"
-#include "transport/loss/follow.h"
 #include "transport/loss/goback.h"
-#include "transport/loss/probe.h"
-#include "transport/loss/repair.h"
+#include "transport/loss/qp_cwnd.h"
 #include "transport/loss/rewind.h"
 #include "transport/loss/rnr.h"
+#include "transport/loss/scoreboard.h"
+#include "transport/loss/tail_probe.h"
 #include "transport/requester/answers.h"
 #include "transport/requester/completer.h"
 #include "transport/requester/progress.h"
@@ -79,8 +79,8 @@ static void on_nak(struct ur_qp *qp, uint8_t syndrome, bool after_probe, ur_time
 		ur_qp_count(qp, UR_C_PACKET_SEQ_ERR);
 		if (ur_goback_shed(qp))
 			ur_comp_window_is_smaller(qp);
-		if (qp->req.follow.on)
-			ur_follow_went_back(qp, now);
+		if (qp->req.cwnd.on)
+			ur_qp_cwnd_went_back(qp, now);
 		lost = !(ur_unlikely(qp->req.rnr) && ur_rnr_explains_nak(&qp->req)) && !after_probe;
 		ur_comp_retry(qp, UR_TRACE_CAUSE_SEQ_NAK, lost, now);
 		if (ur_goback_times(&qp->req, now))
@@ -138,7 +138,7 @@ static void on_ack(struct ur_qp *qp, uint32_t psn, bool migreq, ur_time now)
 		ur_comp_progress_inline(qp, now);
 	if (ur_likely(whole))
 		return;
-	r->repair.one_hole = !migreq;
+	r->scoreboard.one_hole = !migreq;
 	ur_comp_answer_missing(qp, ur_psn_add(psn, 1), now);
 }
 
@@ -161,7 +161,7 @@ static void on_aeth(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_op
 
 /*
  * Where many begin at once most of the first packets may be lost, the one that is timed as well. Without a round trip to go by there would
- * be no probes, and the ACK timer alone would repair what is lost with nothing after it.
+ * be no probes, and the ACK timer alone would find a loss that nothing follows.
  */
 static void guess_rtt(struct ur_requester *r, ur_time now)
 {
@@ -179,13 +179,13 @@ static void on_sack(struct ur_qp *qp, const struct ur_sack *s, ur_time now)
 	if (ur_unlikely(!r->rtt.mean))
 		guess_rtt(r, now);
 	ur_comp_peer_sacks(qp);
-	if (!ur_repair_start(qp)) { /* there is no memory to take notes */
+	if (!ur_scoreboard_start(qp)) { /* there is no memory to take notes */
 		on_negative(qp, s->expected, ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ), now);
 		return;
 	}
 	if (!ur_comp_advance_inline(qp, s->expected))
-		ur_repair_done(qp, s->expected, now);
-	ur_repair_sack(qp, s, now);
+		ur_scoreboard_executed(qp, s->expected, now);
+	ur_scoreboard_sack(qp, s, now);
 	if (r->una != old)
 		ur_comp_progress_inline(qp, now);
 }
@@ -219,7 +219,7 @@ void ur_comp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info 
 	/* Only what lies between the oldest unacknowledged and the newest sent PSN can be answered. */
 	if (ur_unlikely(((p->bth.psn - r->una) & UR_PSN_MASK) >= ((r->max - r->una) & UR_PSN_MASK))) {
 		ur_qp_count(qp, op->flags & WITH_RESULT ? UR_C_DROP_RESPONSE : UR_C_DROP_GHOST_ACK);
-		ur_probe_answered_twice(qp, p->bth.psn);
+		ur_tail_probe_answered_twice(qp, p->bth.psn);
 		return;
 	}
 	if (op->flags & WITH_RESULT)

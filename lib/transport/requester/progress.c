@@ -2,9 +2,9 @@
 #include "transport/requester/progress.h"
 
 #include "transport/failure/retry.h"
-#include "transport/loss/judge.h"
-#include "transport/loss/repair.h"
+#include "transport/loss/rack.h"
 #include "transport/loss/rewind.h"
+#include "transport/loss/scoreboard.h"
 #include "transport/state/req_state.h"
 #include "transport/state/trace.h"
 
@@ -13,7 +13,7 @@
 /* PSNs that losses have left behind: without more of them they would be ahead again once 2^23 PSNs have passed. */
 void ur_comp_pull_marks(struct ur_requester *r)
 {
-	uint32_t *const marks[] = {&r->rtt.resent, &r->packets_until, &r->repair.split, &r->hello_most};
+	uint32_t *const marks[] = {&r->rtt.resent, &r->packets_until, &r->scoreboard.split, &r->hello_most};
 
 	for (unsigned i = 0; i < ur_array_size(marks); i++)
 		*marks[i] = ur_psn_later(*marks[i], r->una);
@@ -34,23 +34,23 @@ void ur_comp_jump(struct ur_qp *qp)
 }
 
 /*
- * After news of what lies beyond a hole: repairs what is lost. The oldest answer that is missing costs a retry, as a NAK does (9.9.2.1.1),
- * unless the peer says of requests too which have arrived.
+ * After news of what lies beyond a hole: retransmits what is lost. The oldest answer that is missing costs a retry, as a NAK does
+ * (9.9.2.1.1), unless the peer says of requests too which have arrived.
  */
-void ur_comp_repair(struct ur_qp *qp, ur_time now)
+void ur_comp_retransmit(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
-	const enum ur_found found = ur_judge(qp, now);
+	const enum ur_found found = ur_rack_detect_loss(qp, now);
 
 	if (ur_likely(found == UR_FOUND_NOTHING)) {
-		if (r->repair.wanted) /* of a peer that is asked for one hole, the next one */
+		if (r->scoreboard.wanted) /* of a peer that is asked for one hole, the next one */
 			ur_req_schedule(qp);
 		return;
 	}
-	UR_TRACE(qp->tp->trace, LOST_ANSWER, qp->qpn, r->repair.first, r->repair.ripe[UR_WAY_ANSWER].psn);
+	UR_TRACE(qp->tp->trace, LOST_ANSWER, qp->qpn, r->scoreboard.first, r->scoreboard.ripe[UR_WAY_ANSWER].psn);
 	ur_qp_count(qp, UR_C_IMPLIED_NAK);
-	ur_probe_proved(qp, now);
-	if (found == UR_FOUND_FIRST && !r->repair.sacks && !ur_comp_spend_retry(qp))
+	ur_tail_probe_proved(qp, now);
+	if (found == UR_FOUND_FIRST && !r->scoreboard.sacks && !ur_comp_spend_retry(qp))
 		return;
 	ur_req_schedule(qp);
 }
@@ -60,10 +60,10 @@ void ur_comp_peer_sacks(struct ur_qp *qp)
 	struct ur_requester *r = &qp->req;
 
 	r->window.tight = r->probe.eager = false;
-	if (!r->follow.on)
-		ur_follow_lossy(qp);
-	r->repair.sacks = true;
-	r->repair.one_hole = false;
+	if (!r->cwnd.on)
+		ur_qp_cwnd_lossy(qp);
+	r->scoreboard.sacks = true;
+	r->scoreboard.one_hole = false;
 }
 
 /* --- the same for answers --- */

@@ -6,10 +6,10 @@
 #include "base/psn.h"
 #include "transport/control/window.h"
 #include "transport/failure/qp_end.h"
-#include "transport/loss/follow.h"
-#include "transport/loss/probe.h"
-#include "transport/loss/repair.h"
+#include "transport/loss/qp_cwnd.h"
 #include "transport/loss/rnr.h"
+#include "transport/loss/scoreboard.h"
+#include "transport/loss/tail_probe.h"
 #include "transport/queues/local_op.h"
 #include "transport/queues/send_done.h"
 #include "transport/state/qp_priv.h"
@@ -35,7 +35,7 @@ void ur_comp_peer_sacks(struct ur_qp *qp);
 void ur_comp_pull_marks(struct ur_requester *r);
 void ur_comp_grow_window(struct ur_qp *qp, ur_time now);
 void ur_comp_jump(struct ur_qp *qp);
-void ur_comp_repair(struct ur_qp *qp, ur_time now);
+void ur_comp_retransmit(struct ur_qp *qp, ur_time now);
 
 static inline bool ur_comp_advance_inline(struct ur_qp *qp, uint32_t upto)
 {
@@ -69,10 +69,10 @@ static inline void ur_comp_progress_inline(struct ur_qp *qp, ur_time now)
 	if (ur_unlikely(r->rnr))
 		ur_rnr_progress(r);
 	if (ur_unlikely(r->probe.times))
-		ur_probe_answered(qp, now);
+		ur_tail_probe_answered(qp, now);
 	r->deadline = now + r->wait;
-	if (ur_unlikely(r->repair.busy))
-		ur_repair_moved(qp, now);
+	if (ur_unlikely(r->scoreboard.busy))
+		ur_scoreboard_una_moved(qp, now);
 	if (r->rtt.at && ur_psn_diff(r->una, r->rtt.psn) > 0) {
 		ur_rtt_sample(&r->rtt, now - r->rtt.at);
 		/* Of this packet alone: an acknowledgement of more may take the place of one that was lost. */
@@ -81,7 +81,7 @@ static inline void ur_comp_progress_inline(struct ur_qp *qp, ur_time now)
 		r->rtt.at = 0;
 		ur_comp_pull_marks(r);
 	}
-	if (ur_unlikely(r->window.size < r->window.max) && !r->follow.on)
+	if (ur_unlikely(r->window.size < r->window.max) && !r->cwnd.on)
 		ur_comp_grow_window(qp, now);
 	if (ur_unlikely(ur_psn_diff(r->next, r->una) < 0)) /* late acknowledgements have overtaken a retransmission */
 		ur_comp_jump(qp);
@@ -91,12 +91,12 @@ static inline void ur_comp_settle_inline(struct ur_qp *qp)
 {
 	struct ur_requester *r = &qp->req;
 
-	if (ur_unlikely(r->repair.busy))
-		ur_comp_repair(qp, qp->tp->now);
+	if (ur_unlikely(r->scoreboard.busy))
+		ur_comp_retransmit(qp, qp->tp->now);
 	if (ur_unlikely(ur_qp_st(qp) == IBV_QPS_ERR))
 		return;
-	if (r->follow.on)
-		ur_follow_heard(qp, qp->tp->now);
+	if (r->cwnd.on)
+		ur_qp_cwnd_heard(qp, qp->tp->now);
 	if (ur_unlikely(r->halt && r->cur == r->head)) {
 		ur_req_fail(qp, (enum ibv_wc_status)r->halt, 0);
 		return;

@@ -9,15 +9,15 @@
 #include "base/psn.h"
 #include "transport/failure/qp_end.h"
 #include "transport/loss/congest.h"
-#include "transport/loss/follow.h"
-#include "transport/loss/probe.h"
+#include "transport/loss/qp_cwnd.h"
+#include "transport/loss/tail_probe.h"
 #include "transport/memory/sge.h"
 #include "transport/packet/atomic.h"
 #include "transport/packet/read_req.h"
 #include "transport/queues/local_op.h"
-#include "transport/requester/again.h"
 #include "transport/requester/req_data.h"
 #include "transport/requester/requester.h"
+#include "transport/requester/retransmit.h"
 #include "transport/state/qp_priv.h"
 #include "transport/state/req_next.h"
 #include "transport/state/req_sent.h"
@@ -38,7 +38,7 @@ static void halt(struct ur_qp *qp, enum ibv_wc_status status)
 		return;
 	}
 	r->halt = (uint8_t)status;
-	ur_probe_last(qp);
+	ur_tail_probe_last(qp);
 }
 
 static inline enum ibv_wc_status start(struct ur_qp *qp, struct ur_swqe *w)
@@ -86,9 +86,9 @@ static unsigned step(struct ur_qp *qp, enum ur_req_state s, unsigned n)
 	}
 	if (ur_unlikely(s > UR_REQ_READ)) {
 		if (s == UR_REQ_PROBE)
-			return ur_again_probe(qp);
-		if (s == UR_REQ_REPAIR)
-			return ur_again_repair(qp, n);
+			return ur_retransmit_probe(qp);
+		if (s == UR_REQ_RETRANSMIT)
+			return ur_retransmit_lost(qp, n);
 		/* UR_REQ_ASK: one packet, which asks for an acknowledgement. */
 		qp->req.since_ack = qp->req.window.ack_every;
 		s = ur_swqe_in(w, UR_WRS_ANSWERED) ? UR_REQ_READ : UR_REQ_SEND;
@@ -99,12 +99,12 @@ static unsigned step(struct ur_qp *qp, enum ur_req_state s, unsigned n)
 	} else {
 		const uint32_t psn = qp->req.next;
 
-		if (qp->req.follow.on && ur_swqe_is_read(w))
-			ur_follow_read(qp, w);
+		if (qp->req.cwnd.on && ur_swqe_is_read(w))
+			ur_qp_cwnd_read(qp, w);
 		st = ur_swqe_is_read(w) ? ur_read_build(qp, w) : ur_atomic_build(qp, w);
 		built = st == UR_BUILT;
-		if (built && n > 1 && ur_unlikely(qp->req.repair.sacks) && ur_swqe_is_read(w) && ur_read_wants_copy(qp))
-			built += ur_probe_afford_copy(qp, qp->tp->now) && ur_read_copy(qp, w, psn);
+		if (built && n > 1 && ur_unlikely(qp->req.scoreboard.sacks) && ur_swqe_is_read(w) && ur_read_wants_copy(qp))
+			built += ur_tail_probe_afford_copy(qp, qp->tp->now) && ur_read_copy(qp, w, psn);
 	}
 	if (ur_unlikely(st > UR_BUILT))
 		halt(qp, (enum ibv_wc_status)st);
@@ -122,7 +122,7 @@ static void start_timer(struct ur_qp *qp, bool was_idle, ur_time now)
 		return;
 	if (was_idle)
 		r->deadline = now + r->wait;
-	when = ur_probe_expiry(qp);
+	when = ur_tail_probe_expiry(qp);
 	if (ur_likely(qp->timer.when <= when))
 		return;
 	/* It is armed for later, or not at all. */
@@ -146,15 +146,15 @@ unsigned ur_req_build(struct ur_qp *qp, unsigned n, ur_time now, bool *more)
 
 	if (ur_unlikely(!ur_qp_path_ready(qp)))
 		return 0;
-	if (was_idle && qp->req.follow.on)
-		ur_follow_resumed(qp, now);
+	if (was_idle && qp->req.cwnd.on)
+		ur_qp_cwnd_resumed(qp, now);
 	for (s = ur_req_next_state(qp); done < n && ur_req_can_send(s) && !qp->tp->starved; s = ur_req_next_state(qp)) {
 		unsigned built = step(qp, s, n - done);
 
 		if (built && ur_unlikely(qp->cc.rate.active))
 			ur_cc_sent(qp, qp->tp->tx.last_len, now);
-		if (built && ur_unlikely(qp->req.follow.slow))
-			ur_follow_sent(qp, now);
+		if (built && ur_unlikely(qp->req.cwnd.slow))
+			ur_qp_cwnd_sent(qp, now);
 		done += built;
 	}
 	if (done && ur_qp_st(qp) != IBV_QPS_ERR)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a requester sends once more while it stays where it is: probes and repairs. */
-#include "transport/requester/again.h"
+/* What a requester sends once more while it stays where it is: tail probes, and what was lost. */
+#include "transport/requester/retransmit.h"
 
 #include "base/psn.h"
-#include "transport/loss/probe.h"
-#include "transport/loss/repair.h"
 #include "transport/loss/rewind.h"
+#include "transport/loss/scoreboard.h"
+#include "transport/loss/tail_probe.h"
 #include "transport/packet/atomic.h"
 #include "transport/packet/read_req.h"
 #include "transport/packet/txbuf.h"
@@ -20,7 +20,7 @@ struct place {
 	ur_time timed;
 };
 
-static struct place leave(struct ur_qp *qp, uint32_t index, uint32_t psn)
+static struct place go_to(struct ur_qp *qp, uint32_t index, uint32_t psn)
 {
 	struct ur_requester *r = &qp->req;
 	const struct place at = {r->cur, r->next, r->rd_out, r->since_ack, r->pos, r->rtt.at};
@@ -39,7 +39,7 @@ static void come_back(struct ur_requester *r, const struct place *at)
 	r->rtt.at = at->timed;
 }
 
-bool ur_again_probe(struct ur_qp *qp)
+bool ur_retransmit_probe(struct ur_qp *qp)
 {
 	struct ur_requester *r = &qp->req;
 	uint32_t index, psn;
@@ -47,9 +47,9 @@ bool ur_again_probe(struct ur_qp *qp)
 	struct place at;
 	int st;
 
-	if (!ur_probe_target(qp, &index, &psn))
+	if (!ur_tail_probe_target(qp, &index, &psn))
 		return false;
-	at = leave(qp, index, psn);
+	at = go_to(qp, index, psn);
 	r->since_ack = r->window.ack_every; /* it asks for an acknowledgement */
 	w = ur_sq_at(qp, index);
 	if (ur_swqe_is_read(w))
@@ -79,30 +79,30 @@ static uint32_t build_again(struct ur_qp *qp, struct ur_swqe *w, uint32_t most, 
 	return n;
 }
 
-static unsigned most_repairs(const struct ur_requester *r, unsigned n)
+static unsigned most_packets(const struct ur_requester *r, unsigned n)
 {
 	const uint32_t room = ur_req_room_left(r);
 
-	return r->follow.on ? ur_min_u32(n, room ? room : 1) : n;
+	return r->cwnd.on ? ur_min_u32(n, room ? room : 1) : n;
 }
 
 /* Memory that has gone is found where it fails its request: all is sent again from the oldest on. */
-unsigned ur_again_repair(struct ur_qp *qp, unsigned at_most)
+unsigned ur_retransmit_lost(struct ur_qp *qp, unsigned at_most)
 {
 	struct ur_requester *r = &qp->req;
-	const unsigned most = most_repairs(r, at_most);
+	const unsigned most = most_packets(r, at_most);
 	uint32_t index, psn, n, built;
 	struct ur_swqe *w;
 	struct place at;
 	int st = UR_BUILT;
 
-	if (!ur_repair_next(qp, &index, &psn, &n))
+	if (!ur_scoreboard_next_lost(qp, &index, &psn, &n))
 		return 0;
 	w = ur_sq_at(qp, index);
-	at = leave(qp, index, psn);
+	at = go_to(qp, index, psn);
 	if (ur_swqe_is_read(w)) {
 		built = ur_read_put(qp, w, psn, n) != NULL;
-		ur_repair_split(r, ur_psn_add(psn, n));
+		ur_scoreboard_split(r, ur_psn_add(psn, n));
 		UR_TRACE(qp->tp->trace, REREAD, qp->qpn, psn, n);
 		ur_qp_count(qp, UR_C_RETRANSMIT);
 	} else if (ur_swqe_in(w, UR_WRS_ANSWERED)) {
@@ -113,10 +113,10 @@ unsigned ur_again_repair(struct ur_qp *qp, unsigned at_most)
 	}
 	come_back(r, &at);
 	if (built)
-		ur_repair_sent(qp, psn, n, ur_swqe_in(w, UR_WRS_ANSWERED), qp->tp->now);
+		ur_scoreboard_retransmitted(qp, psn, n, ur_swqe_in(w, UR_WRS_ANSWERED), qp->tp->now);
 	else if (ur_unlikely(st > UR_BUILT))
 		ur_req_rewind(qp);
 	else
-		r->repair.wanted = true; /* there was no buffer */
+		r->scoreboard.wanted = true; /* there was no buffer */
 	return built;
 }

@@ -3,12 +3,12 @@
 
 #include "base/psn.h"
 #include "transport/failure/qp_end.h"
-#include "transport/owed/keep.h"
 #include "transport/owed/rd_table.h"
-#include "transport/owed/remind.h"
+#include "transport/owed/read_resend.h"
+#include "transport/owed/reorder.h"
 #include "transport/owed/resp_state.h"
 #include "transport/responder/resp_atomic.h"
-#include "transport/responder/resp_kept.h"
+#include "transport/responder/resp_reorder.h"
 #include "transport/responder/responder.h"
 #include "transport/responder/verdicts.h"
 #include "transport/state/qp_priv.h"
@@ -29,11 +29,11 @@ __attribute__((noinline)) static void answer_again(struct ur_qp *qp, const struc
 {
 	if (!(op->flags & UR_OPF_READ)) {
 		ur_resp_atomic_again(qp, p, op);
-		ur_remind_request(qp);
+		ur_read_resend_request(qp);
 	} else if (!is_answered_copy(qp, p) && ur_resp_rd_replay(qp, p, op)) {
 		if (ur_resp_probe_of(p))
 			qp->resp.probed = ur_resp_probe_of(p);
-		ur_remind_asked(qp, p->bth.psn);
+		ur_read_resend_asked(qp, p->bth.psn);
 	}
 }
 
@@ -58,7 +58,7 @@ static enum ur_resp_verdict duplicate(struct ur_qp *qp, const struct ur_pkt *p, 
  */
 static void establish(struct ur_qp *qp)
 {
-	qp->resp.odd &= (uint8_t)~UR_RESP_NEW;
+	qp->resp.slow_path &= (uint8_t)~UR_RESP_NEW;
 	if (ur_qp_st(qp) == IBV_QPS_RTR || ur_qp_st(qp) == IBV_QPS_RTS)
 		ur_qp_event(qp, IBV_EVENT_COMM_EST);
 }
@@ -70,14 +70,14 @@ __attribute__((noinline)) static void in_odd_turn(struct ur_qp *qp, struct ur_pk
 	const uint32_t from = r->epsn;
 	bool done;
 
-	if (r->odd & UR_RESP_NEW)
+	if (r->slow_path & UR_RESP_NEW)
 		establish(qp);
-	if (r->odd & UR_RESP_LISTENS)
+	if (r->slow_path & UR_RESP_AWAITS_HELLO)
 		ur_resp_listen(qp, p);
-	if (r->odd & UR_RESP_KEEPS && ur_keep_is_old(qp))
-		ur_resp_forget_kept(qp);
+	if (r->slow_path & UR_RESP_REORDERING && ur_reorder_is_old(qp))
+		ur_resp_drop_reordered(qp);
 	done = ur_resp_turn(qp, p, op);
-	if (r->odd & UR_RESP_KEEPS)
+	if (r->slow_path & UR_RESP_REORDERING)
 		ur_resp_turned(qp, from, done);
 }
 
@@ -92,7 +92,7 @@ void ur_resp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info 
 		return;
 	}
 	if (ur_likely(d == 0)) {
-		if (ur_unlikely(r->odd))
+		if (ur_unlikely(r->slow_path))
 			in_odd_turn(qp, p, op);
 		else
 			ur_resp_turn(qp, p, op);

@@ -10,8 +10,8 @@
 #include "transport/memory/memory.h"
 #include "transport/memory/mw.h"
 #include "transport/memory/sge.h"
-#include "transport/owed/keep.h"
 #include "transport/owed/rd_table.h"
+#include "transport/owed/reorder.h"
 #include "transport/owed/resp_state.h"
 #include "transport/packet/bulk.h"
 #include "transport/packet/txbuf.h"
@@ -38,7 +38,7 @@ static bool build_sack(struct ur_qp *qp)
 
 	if (ur_unlikely(!p))
 		return false;
-	more = ur_keep_sack(qp, &s);
+	more = ur_reorder_sack(qp, &s);
 	p->bth.opcode = UR_OP_SACK;
 	p->bth.psn = ur_psn_add(e ? ur_psn_add(e->psn, e->k) : r->epsn, UR_PSN_MASK);
 	if (e)
@@ -79,7 +79,7 @@ static bool build_plain_ack(struct ur_qp *qp)
 
 	if (ur_unlikely(!p))
 		return false;
-	ur_keep_note_pace(qp);
+	ur_reorder_note_pace(qp);
 	p->bth.opcode = opcode;
 	p->bth.psn = r->ack_psn;
 	ur_aeth_put(ur_pkt_begin(qp, p, op) + op->off_aeth, &aeth);
@@ -108,7 +108,7 @@ static inline bool ack_next(struct ur_qp *qp, const struct ur_rd_res *e)
 
 	if (!ur_resp_ack_first(r, e))
 		return false;
-	if (ur_likely(!(r->ack_pending & UR_SACK_WAITS)) || r->odd & UR_RESP_KEEPS)
+	if (ur_likely(!(r->ack_pending & UR_SACK_WAITS)) || r->slow_path & UR_RESP_REORDERING)
 		return true;
 	forget_sack(qp);
 	return ur_resp_ack_first(r, e);
@@ -148,7 +148,7 @@ static void refuse_response(struct ur_qp *qp, struct ur_rd_res *e, uint32_t psn)
 	const uint8_t syndrome = ur_syndrome(UR_AETH_NAK, UR_NAK_REM_ACCESS);
 	const bool fresh = e->why == UR_RD_NEW;
 
-	if (e->why == UR_RD_REMINDER) { /* nobody has asked: only this one is not sent */
+	if (e->why == UR_RD_RESEND) { /* nobody has asked: only this one is not sent */
 		e->k = e->end;
 		return;
 	}

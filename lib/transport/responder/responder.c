@@ -10,9 +10,9 @@
 #include "transport/memory/memory.h"
 #include "transport/memory/mw.h"
 #include "transport/memory/sge.h"
-#include "transport/owed/keep.h"
 #include "transport/owed/rd_table.h"
-#include "transport/owed/remind.h"
+#include "transport/owed/read_resend.h"
+#include "transport/owed/reorder.h"
 #include "transport/owed/resp_state.h"
 #include "transport/packet/bulk.h"
 #include "transport/queues/cq.h"
@@ -280,8 +280,8 @@ static void accept(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opc
 	if (op->flags & UR_OPF_ANSWERED) {
 		if (stale_nak)
 			r->ack_pending = 0; /* the response acknowledges */
-		ur_keep_note_pace(qp);
-		ur_remind_request(qp);
+		ur_reorder_note_pace(qp);
+		ur_read_resend_request(qp);
 		ur_resp_schedule(qp);
 	} else if (p->bth.ackreq || stale_nak) {
 		ur_resp_ack_executed(qp);

@@ -7,7 +7,7 @@
 
 #include "base/psn.h"
 #include "transport/failure/qp_end.h"
-#include "transport/owed/keep.h"
+#include "transport/owed/reorder.h"
 #include "transport/owed/resp_state.h"
 #include "transport/queues/cq.h"
 #include "transport/queues/recvq.h"
@@ -31,8 +31,8 @@ static const struct {
 	[UR_RESP_DONE] = {"DONE", QUIET, 0, 0, -1, EVENT_NONE},
 	[UR_RESP_DUPLICATE] = {"DUPLICATE", QUIET, 0, 0, UR_C_DUPLICATE, EVENT_NONE},
 	[UR_RESP_OUT_OF_SEQ] = {"OUT_OF_SEQ", MISSING, 0, 0, UR_C_DROP_OUT_OF_SEQ, EVENT_NONE},
-	[UR_RESP_KEPT] = {"KEPT", MISSING, 0, 0, UR_C_RX_KEPT, EVENT_NONE},
-	[UR_RESP_KEPT_TWICE] = {"KEPT_TWICE", MISSING, 0, 0, UR_C_DUPLICATE, EVENT_NONE},
+	[UR_RESP_REORDERED] = {"KEPT", MISSING, 0, 0, UR_C_RX_KEPT, EVENT_NONE},
+	[UR_RESP_REORDERED_TWICE] = {"KEPT_TWICE", MISSING, 0, 0, UR_C_DUPLICATE, EVENT_NONE},
 	[UR_RESP_LATE_READ] = {"LATE_READ", NAK_SEQ, 0, 0, UR_C_DROP_OUT_OF_SEQ, EVENT_NONE},
 	[UR_RESP_UNREAD] = {"UNREAD", NAK_SEQ, 0, 0, UR_C_BULK_UNREAD, EVENT_NONE},
 	[UR_RESP_RNR] = {"RNR", NAK_RNR, 0, 0, UR_C_RNR_NAK_SENT, EVENT_NONE},
@@ -78,7 +78,7 @@ void ur_resp_refuse(struct ur_qp *qp, enum ur_resp_verdict v, uint32_t psn)
 	ur_resp_nak(qp, psn, ur_syndrome(UR_AETH_NAK, verdicts[v].nak));
 	fail_recv(qp, v);
 	r->dying = true;
-	ur_keep_drop(qp);
+	ur_reorder_drop(qp);
 	/* READs accepted earlier are answered first; resp_tx.c ends the QP when the NAK leaves. */
 	if (!ur_resp_rd_oldest(qp))
 		ur_qp_to_err(qp);
@@ -101,7 +101,7 @@ static void nak_once(struct ur_qp *qp, uint8_t syndrome)
 static bool is_missing_again(struct ur_responder *r, enum ur_resp_verdict v, uint32_t psn)
 {
 	const int32_t step = ur_psn_diff(psn, r->beyond);
-	const bool again = v == UR_RESP_KEPT_TWICE;
+	const bool again = v == UR_RESP_REORDERED_TWICE;
 	const bool missing = again && (step < -1 || (step > 0 && r->goes_back));
 
 	r->beyond = psn;
@@ -118,7 +118,7 @@ static void tell_missing(struct ur_qp *qp, enum ur_resp_verdict v, uint32_t psn)
 	struct ur_responder *r = &qp->resp;
 	const bool again = is_missing_again(r, v, psn);
 
-	if (r->odd & UR_RESP_RUNS)
+	if (r->slow_path & UR_RESP_CATCHES_UP)
 		return;
 	if (ur_resp_reports(r)) {
 		ur_resp_sack(qp, psn);

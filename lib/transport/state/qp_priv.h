@@ -11,7 +11,7 @@
 #include "transport/control/window.h"
 #include "transport/state/budget.h"
 #include "transport/state/ring.h"
-#include "transport/state/scoreboard.h"
+#include "transport/state/scoreboard_state.h"
 #include "transport/state/wqe.h"
 #include "transport/transport.h"
 #include "wire/opcode.h"
@@ -26,11 +26,11 @@ struct ur_pd {
 
 /* --- the requester --- */
 
-/* Packets that are sent once more because an acknowledgement is overdue: probe.c. */
-enum ur_probe_what { UR_PROBE_NONE, UR_PROBE_OLDEST, UR_PROBE_NEWEST, UR_PROBE_LAST };
+/* Packets that are sent once more because an acknowledgement is overdue: tail_probe.c. */
+enum ur_tail_probe_what { UR_TAIL_PROBE_NONE, UR_TAIL_PROBE_OLDEST, UR_TAIL_PROBE_NEWEST, UR_TAIL_PROBE_LAST };
 
-struct ur_probe {
-	uint8_t what;    /* enum ur_probe_what: the packet to send once more */
+struct ur_tail_probe {
+	uint8_t what;    /* enum ur_tail_probe_what: the packet to send once more */
 	uint8_t times;   /* that one was due since the last progress */
 	bool sent;       /* and one was, */
 	bool all;        /* or all in flight was sent again with it */
@@ -53,8 +53,8 @@ struct ur_probe {
 	} doubt;
 };
 
-/* A window that follows the path: follow.c. */
-struct ur_follow {
+/* A window that follows the path: qp_cwnd.c. */
+struct ur_qp_cwnd {
 	bool on;
 	bool first;               /* the next packet is timed: no other of ours is right before it */
 	bool slow;                /* the window is less than one packet, */
@@ -97,9 +97,9 @@ struct ur_requester {
 	uint32_t refused, refused_until; /* its SQ index; before this PSN requests may have been thrown away */
 	struct ur_window window;
 	struct ur_rtt rtt;
-	struct ur_follow follow;
-	struct ur_probe probe;
-	struct ur_repair repair;
+	struct ur_qp_cwnd cwnd;
+	struct ur_tail_probe probe;
+	struct ur_scoreboard scoreboard;
 	uint32_t first;           /* PSN of the first packet */
 	uint32_t answers;         /* PSNs of READs that are complete, but for the first of each */
 	bool unreachable;         /* the network says that the peer cannot be reached, and since then nothing was acknowledged */
@@ -109,12 +109,12 @@ struct ur_requester {
 
 /* --- the responder --- */
 
-/* Why a packet with the expected PSN takes the longer way. */
-enum ur_resp_odd {
-	UR_RESP_NEW = 1,     /* none has come yet, and COMM_EST has not been reported */
-	UR_RESP_LISTENS = 2, /* the peer has not said hello (wire/sack.h), and may still do so */
-	UR_RESP_KEEPS = 4,   /* packets beyond it are kept: keep.h */
-	UR_RESP_RUNS = 8,    /* what was kept is being executed, which goes on when the QP may send */
+/* Why a packet with the expected PSN takes the slow path. */
+enum ur_resp_slow_path {
+	UR_RESP_NEW = 1,          /* none has come yet, and COMM_EST has not been reported */
+	UR_RESP_AWAITS_HELLO = 2, /* the peer has not said hello (wire/sack.h), and may still do so */
+	UR_RESP_REORDERING = 4,   /* packets beyond it are kept: reorder.h */
+	UR_RESP_CATCHES_UP = 8,   /* what was kept is being executed, which goes on when the QP may send */
 };
 
 /* What waits to be sent: `ack_pending`. */
@@ -123,10 +123,10 @@ enum { UR_ACK_WAITS = 1, UR_SACK_WAITS = 2 };
 /* Nothing but the expected PSN is answered: `nak_sent`. */
 enum { UR_NAK_SENT_SEQ = 1, UR_NAK_SENT_RNR = 2 };
 
-struct ur_keep;
+struct ur_reorder;
 
-/* READ responses for a peer that has fallen silent: remind.c. */
-struct ur_remind {
+/* READ responses for a peer that has fallen silent: read_resend.c. */
+struct ur_read_resend {
 	ur_time asked_at; /* when the peer last asked for a READ again; 0: not of late */
 	uint64_t sent;    /* `tx_bytes` when the timer was armed */
 	uint8_t times;    /* since the last request */
@@ -144,7 +144,7 @@ struct ur_responder {
 	uint16_t expect;         /* UR_OPF_SEND or UR_OPF_WRITE inside such a message, 0 between messages */
 	uint8_t nak_sent;        /* 0: none since the expected PSN came last */
 	bool dying;              /* a fatal NAK waits after READ responses */
-	uint8_t odd;             /* enum ur_resp_odd; 0 is usual */
+	uint8_t slow_path;       /* enum ur_resp_slow_path; 0 is usual */
 	bool peer_sacks;         /* the peer has said hello */
 	bool goes_back;          /* it has sent a packet again that came beyond the expected one */
 	bool rd_larger;          /* a READ has come again, in larger pieces than before, while others waited for their responses */
@@ -163,13 +163,13 @@ struct ur_responder {
 	uint32_t rd_n;                      /* max_dest_rd_atomic */
 	struct ur_rd_res *rd;               /* UR_RD_SLOTS of them, and UR_RD_SIDE */
 	uint32_t side_head, side_tail;      /* parts of READs to repeat, in the last of them */
-	struct ur_keep *keep;               /* with UR_RESP_KEEPS */
+	struct ur_reorder *reorder;         /* with UR_RESP_REORDERING */
 	ur_time paced_at;                   /* then */
 	uint32_t paced_from;                /* this was the expected PSN; */
-	uint32_t shown;                     /* and so many packets the peer has shown at most to have in flight: keep.h */
+	uint32_t shown;                     /* and so many packets the peer has shown at most to have in flight: reorder.h */
 	uint32_t listens;                   /* packets to which it still listens */
 	uint32_t beyond;                    /* PSN of the last packet that came beyond the expected one */
-	struct ur_remind remind;
+	struct ur_read_resend resend;
 };
 
 /* --- the queue pair --- */

@@ -26,21 +26,21 @@ static inline enum ur_req_state ur_req_next_fresh(struct ur_qp *qp)
 }
 
 /*
- * A piece of a READ that is sent again, and does not begin it, to a peer that repeats only upwards (judge.c): were the piece before it
- * lost or overtaken, that would never be answered. So it waits for what is out.
+ * A piece of a READ that is sent again, and does not begin it, to a peer that answers repeated READs only upwards (rack.c): were the piece
+ * before it lost or overtaken, that would never be answered. So it waits for what is out.
  */
 static inline bool ur_req_must_follow(const struct ur_requester *r, uint32_t k)
 {
-	return r->repair.one_hole && k && ur_req_in_flight(r) && ur_psn_diff(r->next, r->max) < 0;
+	return r->scoreboard.one_hole && k && ur_req_in_flight(r) && ur_psn_diff(r->next, r->max) < 0;
 }
 
 /*
  * The peer answers no more than max_rd at a time. Those whose last answer is here do not count, though a hole before them keeps them from
- * completing, if the peer is one of ours, which remembers more of them for repeats.
+ * completing, if the peer is one of ours, which remembers more of them, to answer them again.
  */
 static inline bool ur_req_no_read_slot(const struct ur_requester *r)
 {
-	const uint32_t early = r->repair.sacks ? r->repair.rd_early : 0;
+	const uint32_t early = r->scoreboard.sacks ? r->scoreboard.rd_early : 0;
 
 	return (int32_t)(r->rd_out - early) >= r->max_rd || r->rd_out >= UR_MAX_RD_ATOMIC;
 }
@@ -55,7 +55,7 @@ static inline enum ur_req_state ur_req_next_read(const struct ur_qp *qp, const s
 	if (ur_req_in_flight(r) + ur_rd_piece_end(w, k) - k <= ur_req_room(r))
 		return UR_REQ_READ;
 	/* The window may be smaller than a piece: it is young, or has become so. Then pieces go one by one. */
-	return ur_req_in_flight(r) <= r->repair.spare ? UR_REQ_READ : UR_REQ_WINDOW;
+	return ur_req_in_flight(r) <= r->scoreboard.spare ? UR_REQ_READ : UR_REQ_WINDOW;
 }
 
 /* Where nothing keeps it from going on but what comes next. */
@@ -81,7 +81,7 @@ static inline enum ur_req_state ur_req_next_state(struct ur_qp *qp)
 
 	if (ur_unlikely(ur_qp_st(qp) != IBV_QPS_RTS && ur_qp_st(qp) != IBV_QPS_SQD))
 		return UR_REQ_DOWN;
-	if (ur_unlikely(r->rnr | qp->cc.blocked | r->follow.paused | r->probe.what | r->repair.wanted | r->halt))
+	if (ur_unlikely(r->rnr | qp->cc.blocked | r->cwnd.paused | r->probe.what | r->scoreboard.wanted | r->halt))
 		return ur_req_next_unusual(qp);
 	return ur_req_next_usual(qp);
 }
@@ -104,7 +104,7 @@ static inline bool ur_req_can_send(enum ur_req_state s)
 {
 	const uint32_t usual = 1u << UR_REQ_SEND | 1u << UR_REQ_START | 1u << UR_REQ_READ;
 
-	return 1u << s & (usual | 1u << UR_REQ_ASK | 1u << UR_REQ_PROBE | 1u << UR_REQ_REPAIR);
+	return 1u << s & (usual | 1u << UR_REQ_ASK | 1u << UR_REQ_PROBE | 1u << UR_REQ_RETRANSMIT);
 }
 
 #endif

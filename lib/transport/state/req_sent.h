@@ -6,7 +6,7 @@
 #include "base/bytes.h"
 #include "base/psn.h"
 #include "transport/state/qp_priv.h"
-#include "transport/state/repair_bits.h"
+#include "transport/state/scoreboard_bits.h"
 #include "transport/state/tp_priv.h"
 #include "transport/state/wr_op.h"
 #include "wire/hdr.h"
@@ -24,7 +24,7 @@ static inline uint32_t ur_req_in_flight(const struct ur_requester *r)
 /* How many PSNs from `una` on may be on their way: as many as the window holds, beside those of which it is known that they are not. */
 static inline uint32_t ur_req_room(const struct ur_requester *r)
 {
-	return r->window.size + r->repair.spare;
+	return r->window.size + r->scoreboard.spare;
 }
 
 static inline uint32_t ur_req_room_left(const struct ur_requester *r)
@@ -35,9 +35,9 @@ static inline uint32_t ur_req_room_left(const struct ur_requester *r)
 }
 
 /* What is in flight may wait for the oldest packet (READs do, at the peer): that is always sent again. */
-static inline bool ur_req_may_repair(const struct ur_requester *r)
+static inline bool ur_req_may_retransmit(const struct ur_requester *r)
 {
-	return ur_req_in_flight(r) < ur_req_room(r) || ur_bit(r->repair.board->lost, r->una);
+	return ur_req_in_flight(r) < ur_req_room(r) || ur_bit(r->scoreboard.maps->lost, r->una);
 }
 
 static inline uint32_t ur_req_packet_index(const struct ur_requester *r, const struct ur_swqe *w)
@@ -60,9 +60,9 @@ static inline bool ur_rnr_stops(const struct ur_requester *r, uint32_t index)
  */
 static inline void ur_req_start_clock(struct ur_requester *r, uint32_t psn, ur_time now)
 {
-	if (r->rtt.at || ur_psn_diff(psn, r->rtt.resent) < 0 || (r->follow.on && !r->follow.first))
+	if (r->rtt.at || ur_psn_diff(psn, r->rtt.resent) < 0 || (r->cwnd.on && !r->cwnd.first))
 		return;
-	r->follow.first = false;
+	r->cwnd.first = false;
 	r->rtt.psn = psn;
 	r->rtt.at = now;
 }

@@ -20,12 +20,12 @@ enum ur_req_state ur_req_next_unusual(struct ur_qp *qp)
 
 	if (r->rnr == UR_RNR_WAITS)
 		return UR_REQ_RNR_WAIT;
-	if (qp->cc.blocked | r->follow.paused)
+	if (qp->cc.blocked | r->cwnd.paused)
 		return UR_REQ_PACED;
 	if (r->probe.what)
 		return UR_REQ_PROBE;
-	if (r->repair.wanted)
-		return r->follow.on && !ur_req_may_repair(r) ? UR_REQ_WINDOW : UR_REQ_REPAIR;
+	if (r->scoreboard.wanted)
+		return r->cwnd.on && !ur_req_may_retransmit(r) ? UR_REQ_WINDOW : UR_REQ_RETRANSMIT;
 	if (r->halt)
 		return UR_REQ_HALT;
 	if (r->rnr == UR_RNR_ASKS)

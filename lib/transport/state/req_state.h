@@ -7,7 +7,7 @@
 
 #define UR_REQ_STATES(X)                                                                                                                   \
 	X(IDLE)                                                                                                                            \
-	X(START) X(SEND) X(READ) X(WINDOW) X(RD_LIMIT) X(FENCE) X(RNR_WAIT) X(ASK) X(PACED) X(PROBE) X(REPAIR) X(HALT) X(DRAIN) X(DOWN)
+	X(START) X(SEND) X(READ) X(WINDOW) X(RD_LIMIT) X(FENCE) X(RNR_WAIT) X(ASK) X(PACED) X(PROBE) X(RETRANSMIT) X(HALT) X(DRAIN) X(DOWN)
 
 enum ur_req_state {
 #define UR_REQ_STATE_ENUM(n) UR_REQ_##n,

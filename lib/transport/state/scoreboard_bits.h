@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Maps of PSNs, modulo UR_SPAN, and what is noted in them. */
-#ifndef UR_REPAIR_BITS_H
-#define UR_REPAIR_BITS_H
+#ifndef UR_SCOREBOARD_BITS_H
+#define UR_SCOREBOARD_BITS_H
 
 #include "base/psn.h"
 #include "base/psn_find.h"
 #include "transport/state/qp_priv.h"
-#include "transport/state/scoreboard.h"
+#include "transport/state/scoreboard_state.h"
 
 static inline bool ur_bit(const uint64_t *map, uint32_t psn)
 {
@@ -61,21 +61,21 @@ static inline uint64_t ur_bits_from(const uint64_t *map, uint32_t psn)
 	return psn % 64 ? low | map[ur_psn_add(psn, 64) % UR_SPAN / 64] << (64 - psn % 64) : low;
 }
 
-static inline struct ur_repeat *ur_repeat_at(const struct ur_repair *m, uint32_t no)
+static inline struct ur_retransmission *ur_retransmission_at(const struct ur_scoreboard *sb, uint32_t no)
 {
-	return &m->board->queue[no & (UR_REPEATS - 1)];
+	return &sb->maps->queue[no & (UR_RETRANSMISSIONS - 1)];
 }
 
 /* What lies beyond it is not noted: it has not been sent, or is too far away. */
-static inline uint32_t ur_repair_end(const struct ur_requester *r)
+static inline uint32_t ur_scoreboard_end(const struct ur_requester *r)
 {
 	return ur_psn_earlier(r->next, ur_psn_add(r->una, UR_SPAN));
 }
 
 /* It has been sent, and is neither here nor known to be missing. */
-static inline bool ur_repair_open_question(const struct ur_board *b, uint32_t psn)
+static inline bool ur_scoreboard_is_unknown(const struct ur_scoreboard_maps *b, uint32_t psn)
 {
-	const uint64_t known = b->arrived[psn % UR_SPAN / 64] | b->lost[psn % UR_SPAN / 64] | b->repeated[psn % UR_SPAN / 64];
+	const uint64_t known = b->arrived[psn % UR_SPAN / 64] | b->lost[psn % UR_SPAN / 64] | b->retransmitted[psn % UR_SPAN / 64];
 
 	return !(known >> psn % 64 & 1);
 }
@@ -89,7 +89,7 @@ static inline uint32_t ur_swqe_psn(const void *qp, uint32_t i)
  * The work request of `psn`, none before `from`; `fresh` for none. A local operation has no PSN, and stands at that of what follows it: of
  * those that begin there it is not the last.
  */
-static inline uint32_t ur_repair_wqe(const struct ur_qp *qp, uint32_t from, uint32_t psn)
+static inline uint32_t ur_scoreboard_wqe(const struct ur_qp *qp, uint32_t from, uint32_t psn)
 {
 	const uint32_t fresh = qp->req.fresh;
 	const struct ur_swqe *w = ur_sq_at(qp, from);
@@ -104,18 +104,18 @@ static inline uint32_t ur_repair_wqe(const struct ur_qp *qp, uint32_t from, uint
 }
 
 /* How much wider the window is by what is not in flight; what it holds stays within the span. */
-static inline void ur_repair_widen(struct ur_requester *r)
+static inline void ur_scoreboard_widen_window(struct ur_requester *r)
 {
 	const uint32_t room = r->window.size < UR_SPAN ? UR_SPAN - r->window.size : 0;
 
-	r->repair.spare = ur_min_u32(r->repair.gone, room);
+	r->scoreboard.spare = ur_min_u32(r->scoreboard.gone, room);
 }
 
 /* READs before `upto` are asked for in other pieces as well: their responses may begin and end messages anywhere. */
-static inline void ur_repair_split(struct ur_requester *r, uint32_t upto)
+static inline void ur_scoreboard_split(struct ur_requester *r, uint32_t upto)
 {
-	if (ur_psn_diff(upto, r->repair.split) > 0 || ur_psn_diff(r->repair.split, r->una) < 0)
-		r->repair.split = upto;
+	if (ur_psn_diff(upto, r->scoreboard.split) > 0 || ur_psn_diff(r->scoreboard.split, r->una) < 0)
+		r->scoreboard.split = upto;
 }
 
 #endif

@@ -19,7 +19,7 @@
 /* What only a count limits. */
 enum ur_kind { UR_KIND_PD, UR_KIND_MR, UR_KIND_MW, UR_KIND_CQ, UR_KIND_AH, UR_KINDS };
 
-struct ur_keep_arena; /* keep.h */
+struct ur_reorder_arena; /* reorder.h */
 
 struct ur_tp {
 	struct ur_tp_config c;
@@ -53,9 +53,9 @@ struct ur_tp {
 	uint32_t train_bytes;
 	bool copies; /* the port does not send payload from where it lies */
 	struct ur_txbuf tx;
-	struct ur_keep_arena *keep; /* NULL: packets beyond a lost one are not kept */
-	uint32_t window_bytes;      /* that a QP may have unacknowledged */
-	uint32_t line_kbps;         /* rate of the port */
+	struct ur_reorder_arena *reorder; /* NULL: packets beyond a lost one are not kept */
+	uint32_t window_bytes;            /* that a QP may have unacknowledged */
+	uint32_t line_kbps;               /* rate of the port */
 	unsigned made[UR_KINDS];
 	_Atomic(struct ur_ah *) dropped; /* address handles whose last reference an application thread gave up: the NIC's to release */
 	uint32_t port_mtu;

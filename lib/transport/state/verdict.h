@@ -9,8 +9,8 @@
 	X(DONE)                                                                                                                            \
 	X(DUPLICATE)                                                                                                                       \
 	X(OUT_OF_SEQ)                                                                                                                      \
-	X(KEPT)                                                                                                                            \
-	X(KEPT_TWICE)                                                                                                                      \
+	X(REORDERED)                                                                                                                       \
+	X(REORDERED_TWICE)                                                                                                                 \
 	X(UNREAD)                                                                                                                          \
 	X(RNR)                                                                                                                             \
 	X(BAD_ORDER)                                                                                                                       \

@@ -9,8 +9,9 @@
 #include "test/explore/transport/hash_fields.h"
 
 static const struct table *const tables[] = {
-	&window_table,    &rtt_table,    &probe_table,     &cwnd_table,   &timer_table, &follow_table, &repair_table, &repeat_table,
-	&requester_table, &remind_table, &responder_table, &rd_res_table, &dcqcn_table, &cc_table,     &qp_table,
+	&window_table,    &rtt_table,        &tail_probe_table,     &cwnd_table,      &timer_table,
+	&qp_cwnd_table,   &scoreboard_table, &retransmission_table, &requester_table, &read_resend_table,
+	&responder_table, &rd_res_table,     &dcqcn_table,          &cc_table,        &qp_table,
 };
 
 /* How many bytes before a member, or the end (`i` is n), may be there for alignment: its size is a multiple of that. */
@@ -68,14 +69,14 @@ static void add_bytes(struct state_hash *h, const void *bytes, size_t n)
 }
 
 /*
- * Nothing looks back farther than a second (UR_RTT_MAX; LOSS_MEMORY of probe.c, LOSSY of read_req.c), but for a window that follows the
- * path: two states that differ in what was longer ago are one.
+ * Nothing looks back farther than a second (UR_RTT_MAX; LOSS_MEMORY of tail_probe.c, LOSSY of read_req.c), but for a window that follows
+ * the path: two states that differ in what was longer ago are one.
  */
 #define FORGOTTEN (UR_NS_PER_S + UR_NS_PER_S / 8)
 
 static void add_time(struct state_hash *h, ur_time t)
 {
-	if (t && t + FORGOTTEN < w->now && !w->s->follow)
+	if (t && t + FORGOTTEN < w->now && !w->s->cwnd)
 		t = w->now - FORGOTTEN;
 	add(h, t == 0 || t == UR_TIME_NEVER ? t : t - w->now + (1ull << 62));
 }
@@ -107,7 +108,7 @@ static void add_map(struct state_hash *h, const uint64_t *map, uint32_t from, ui
 		add(h, map[(from / 64 + i) % (UR_SPAN / 64)]);
 }
 
-static void add_evidence(struct state_hash *h, const struct ur_repair *m)
+static void add_evidence(struct state_hash *h, const struct ur_scoreboard *m)
 {
 	const struct ur_evidence *const all[] = {m->seen, m->waits, m->ripe};
 
@@ -118,23 +119,23 @@ static void add_evidence(struct state_hash *h, const struct ur_repair *m)
 		}
 }
 
-static void add_repair(struct state_hash *h, const struct ur_requester *r)
+static void add_scoreboard(struct state_hash *h, const struct ur_requester *r)
 {
-	const struct ur_repair *m = &r->repair;
+	const struct ur_scoreboard *m = &r->scoreboard;
 
-	add_table(h, &repair_table, m);
-	if (!m->board)
+	add_table(h, &scoreboard_table, m);
+	if (!m->maps)
 		return;
 	add_evidence(h, m);
 	add(h, m->tail - m->head);
 	for (uint32_t i = m->head; i != m->tail; i++)
-		add_table(h, &repeat_table, &m->board->queue[i & (UR_REPEATS - 1)]);
+		add_table(h, &retransmission_table, &m->maps->queue[i & (UR_RETRANSMISSIONS - 1)]);
 	if (!m->busy)
 		return;
-	add_map(h, m->board->arrived, m->base, r->max);
-	add_map(h, m->board->lost, m->base, r->max);
-	add_map(h, m->board->repeated, m->base, r->max);
-	add_map(h, m->board->kept, m->base, r->max);
+	add_map(h, m->maps->arrived, m->base, r->max);
+	add_map(h, m->maps->lost, m->base, r->max);
+	add_map(h, m->maps->retransmitted, m->base, r->max);
+	add_map(h, m->maps->kept, m->base, r->max);
 }
 
 static void add_requester(struct state_hash *h, const struct ur_qp *qp)
@@ -144,14 +145,14 @@ static void add_requester(struct state_hash *h, const struct ur_qp *qp)
 	add_table(h, &requester_table, r);
 	add_table(h, &window_table, &r->window);
 	add_table(h, &rtt_table, &r->rtt);
-	add_table(h, &probe_table, &r->probe);
-	add_repair(h, r);
-	if (w->s->follow) {
-		add_table(h, &follow_table, &r->follow);
-		add_table(h, &cwnd_table, &r->follow.w);
-		add_table(h, &timer_table, &r->follow.timer);
-		add(h, (uint64_t)(r->rtt.samples - r->follow.samples) << 1 | (r->rtt.samples != 0));
-		add(h, r->repair.losses - r->follow.losses);
+	add_table(h, &tail_probe_table, &r->probe);
+	add_scoreboard(h, r);
+	if (w->s->cwnd) {
+		add_table(h, &qp_cwnd_table, &r->cwnd);
+		add_table(h, &cwnd_table, &r->cwnd.w);
+		add_table(h, &timer_table, &r->cwnd.timer);
+		add(h, (uint64_t)(r->rtt.samples - r->cwnd.samples) << 1 | (r->rtt.samples != 0));
+		add(h, r->scoreboard.losses - r->cwnd.losses);
 		add_time(h, qp->heard);
 	}
 	for (uint32_t i = r->head; i != r->fresh; i++) {
@@ -163,20 +164,20 @@ static void add_requester(struct state_hash *h, const struct ur_qp *qp)
 
 /* --- the responder --- */
 
-static void add_kept(struct state_hash *h, struct ur_qp *qp)
+static void add_reordered(struct state_hash *h, struct ur_qp *qp)
 {
 	struct ur_sack s;
 
-	add(h, qp->resp.keep != NULL);
-	if (!qp->resp.keep)
+	add(h, qp->resp.reorder != NULL);
+	if (!qp->resp.reorder)
 		return;
-	add(h, ur_min_time(w->now - ur_keep_news_at(qp), UR_KEEP_OLD + 1));
+	add(h, ur_min_time(w->now - ur_reorder_news_at(qp), UR_REORDER_OLD + 1));
 	/* It says all that there is as long as that is less than a SACK holds, and what was said before does not matter then. */
-	if (ur_keep_sack(qp, &s))
+	if (ur_reorder_sack(qp, &s))
 		violation("more is kept than a SACK says");
 	add_bytes(h, s.bits, s.n / 8);
 	for (uint32_t i = 0; i < s.n; i++) {
-		const struct ur_kept *k = s.bits[i / 64] >> i % 64 & 1 ? ur_keep_at(qp, ur_psn_add(s.base, i)) : NULL;
+		const struct ur_reordered *k = s.bits[i / 64] >> i % 64 & 1 ? ur_reorder_at(qp, ur_psn_add(s.base, i)) : NULL;
 
 		if (!k)
 			continue;
@@ -191,9 +192,9 @@ static void add_responder(struct state_hash *h, struct ur_qp *qp)
 	const uint32_t n = ur_max_u32(r->rd_count, r->rd_tail - r->rd_cur);
 
 	add_table(h, &responder_table, r);
-	add_table(h, &remind_table, &r->remind);
-	add_table(h, &timer_table, &r->remind.timer);
-	add(h, r->remind.sent == qp->n.tx_bytes);
+	add_table(h, &read_resend_table, &r->resend);
+	add_table(h, &timer_table, &r->resend.timer);
+	add(h, r->resend.sent == qp->n.tx_bytes);
 	add(h, r->w != NULL);
 	add(h, r->rd_tail - r->rd_cur);
 	for (uint32_t i = 1; i <= n; i++)
@@ -201,7 +202,7 @@ static void add_responder(struct state_hash *h, struct ur_qp *qp)
 	add(h, r->side_tail - r->side_head);
 	for (uint32_t i = r->side_head; i != r->side_tail; i++)
 		add_table(h, &rd_res_table, &r->rd[UR_RD_SLOTS + (i & (UR_RD_SIDE - 1))]);
-	add_kept(h, qp);
+	add_reordered(h, qp);
 }
 
 /* --- all --- */

@@ -3,8 +3,8 @@
 #ifndef UR_TEST_HASH_FIELDS_H
 #define UR_TEST_HASH_FIELDS_H
 
-#include "transport/owed/keep.h"
 #include "transport/owed/rd_table.h"
+#include "transport/owed/reorder.h"
 #include "test/explore/transport/world.h"
 
 enum how { VALUE, TIME, NOT };
@@ -59,7 +59,7 @@ static const struct field rtt_fields[] = {
 	IS(high),
 	IS(handshake),
 	IS(last),
-	NO(samples, "follow.c alone asks whether it has changed, and notes it"),
+	NO(samples, "qp_cwnd.c alone asks whether it has changed, and notes it"),
 	IS(psn),
 	AT(at),
 	IS(resent),
@@ -67,8 +67,8 @@ static const struct field rtt_fields[] = {
 static const struct table rtt_table = TABLE(rtt_fields, "ur_rtt");
 #undef T
 
-#define T ur_probe
-static const struct field probe_fields[] = {
+#define T ur_tail_probe
+static const struct field tail_probe_fields[] = {
 	IS(what),
 	IS(times),
 	IS(sent),
@@ -91,7 +91,7 @@ static const struct field probe_fields[] = {
 	IS(doubt.took),
 	AT(doubt.loss_at),
 };
-static const struct table probe_table = TABLE(probe_fields, "ur_probe");
+static const struct table tail_probe_table = TABLE(tail_probe_fields, "ur_tail_probe");
 #undef T
 
 #define T ur_cwnd
@@ -113,8 +113,8 @@ static const struct field timer_fields[] = {
 static const struct table timer_table = TABLE(timer_fields, "ur_timer");
 #undef T
 
-#define T ur_follow
-static const struct field follow_fields[] = {
+#define T ur_qp_cwnd
+static const struct field qp_cwnd_fields[] = {
 	IS(on),
 	IS(first),
 	IS(slow),
@@ -126,12 +126,12 @@ static const struct field follow_fields[] = {
 	NO(w, "a table of its own"),
 	NO(timer, "a table of its own"),
 };
-static const struct table follow_table = TABLE(follow_fields, "ur_follow");
+static const struct table qp_cwnd_table = TABLE(qp_cwnd_fields, "ur_qp_cwnd");
 #undef T
 
-#define T ur_repair
-static const struct field repair_fields[] = {
-	NO(board, "as far as it is in use it is hashed below"),
+#define T ur_scoreboard
+static const struct field scoreboard_fields[] = {
+	NO(maps, "as far as it is in use it is hashed below"),
 	IS(busy),
 	IS(sacks),
 	IS(one_hole),
@@ -145,7 +145,7 @@ static const struct field repair_fields[] = {
 	IS(rd_early),
 	IS(nlost),
 	IS(first),
-	NO(losses, "follow.c alone asks whether it has changed, and notes it"),
+	NO(losses, "qp_cwnd.c alone asks whether it has changed, and notes it"),
 	NO(head, "a number that runs on: the queue is hashed from it to tail"),
 	NO(tail, "likewise"),
 	NO(answers, "counts some in the queue"),
@@ -154,17 +154,17 @@ static const struct field repair_fields[] = {
 	NO(waits, "likewise"),
 	NO(ripe, "likewise"),
 	AT(due),
-	IS(patience),
-	IS(calm),
+	IS(reo_wnd),
+	IS(reo_persist),
 };
-static const struct table repair_table = TABLE(repair_fields, "ur_repair");
+static const struct table scoreboard_table = TABLE(scoreboard_fields, "ur_scoreboard");
 #undef T
 
-#define T ur_repeat
-static const struct field repeat_fields[] = {
+#define T ur_retransmission
+static const struct field retransmission_fields[] = {
 	IS(psn), IS(n), IS(mark), IS(upto), IS(answer), IS(first), AT(at),
 };
-static const struct table repeat_table = TABLE(repeat_fields, "ur_repeat");
+static const struct table retransmission_table = TABLE(retransmission_fields, "ur_retransmission");
 #undef T
 
 #define T ur_requester
@@ -208,9 +208,9 @@ static const struct field requester_fields[] = {
 	IS(refused_until),
 	NO(window, "a table of its own"),
 	NO(rtt, "likewise"),
-	NO(follow, "likewise"),
+	NO(cwnd, "likewise"),
 	NO(probe, "likewise"),
-	NO(repair, "likewise"),
+	NO(scoreboard, "likewise"),
 	IS(first),
 	IS(answers),
 	IS(unreachable),
@@ -220,14 +220,14 @@ static const struct field requester_fields[] = {
 static const struct table requester_table = TABLE(requester_fields, "ur_requester");
 #undef T
 
-#define T ur_remind
-static const struct field remind_fields[] = {
+#define T ur_read_resend
+static const struct field read_resend_fields[] = {
 	AT(asked_at), NO(sent, "whether it is as much as now is hashed below"),
 	IS(times),    IS(series),
 	IS(from),     IS(newest),
 	IS(epsn),     NO(timer, "a table of its own"),
 };
-static const struct table remind_table = TABLE(remind_fields, "ur_remind");
+static const struct table read_resend_table = TABLE(read_resend_fields, "ur_read_resend");
 #undef T
 
 #define T ur_responder
@@ -240,7 +240,7 @@ static const struct field responder_fields[] = {
 	IS(expect),
 	IS(nak_sent),
 	IS(dying),
-	IS(odd),
+	IS(slow_path),
 	IS(peer_sacks),
 	IS(goes_back),
 	IS(rd_larger),
@@ -264,13 +264,13 @@ static const struct field responder_fields[] = {
 	NO(rd, "as far as its entries are valid they are hashed below"),
 	NO(side_head, "as rd_cur"),
 	NO(side_tail, "as rd_tail"),
-	NO(keep, "what is kept is hashed below"),
+	NO(reorder, "what is kept is hashed below"),
 	NO(paced_at, "nothing is farther away than what is kept of any peer"),
 	NO(paced_from, "likewise"),
 	NO(shown, "likewise"),
 	NO(listens, "runs down from more packets than a way has that does not come back to a state"),
 	IS(beyond),
-	NO(remind, "a table of its own"),
+	NO(resend, "a table of its own"),
 };
 static const struct table responder_table = TABLE(responder_fields, "ur_responder");
 #undef T
@@ -321,7 +321,7 @@ static const struct field qp_fields[] = {
 	NO(windows, "none are bound"),
 	NO(cc, "a table of its own"),
 	NO(n, "counts"),
-	NO(heard, "follow.c alone asks for it: hashed there"),
+	NO(heard, "qp_cwnd.c alone asks for it: hashed there"),
 	IS(broken),
 	IS(no_mcast_loopback),
 	IS(sig_all),

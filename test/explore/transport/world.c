@@ -112,10 +112,10 @@ static void node_open(unsigned i)
 		.random = &n->random,
 		.slot = (uint8_t)(i + 1),
 		.window = w->s->window,
-		.follow = w->s->follow,
+		.cwnd = w->s->cwnd,
 		.plain_recovery = w->s->plain,
 		.selective_repeat = w->s->keeps[i],
-		.keep_bytes = w->s->keep_bytes ? w->s->keep_bytes : 1u << 20,
+		.reorder_bytes = w->s->reorder_bytes ? w->s->reorder_bytes : 1u << 20,
 		.cc = w->s->mbps != 0,
 	};
 

@@ -295,7 +295,7 @@ static void request_spans(struct fuzz *f, const struct view *v, struct lane *l, 
 	} else if (op->flags & UR_OPF_ATOMIC) {
 		key_spans(f, l, ur_get32(h + op->off_atomiceth + 8), ur_get64(h + op->off_atomiceth), 8, IBV_ACCESS_REMOTE_ATOMIC, may);
 	}
-	if (l->qp->resp.keep)
+	if (l->qp->resp.reorder)
 		kept_spans(f, l, j);
 }
 

@@ -451,7 +451,7 @@ static void choose_fabric(struct fuzz *f, uint8_t config)
 	f->fab.cc = config & CONFIG_CC;
 	f->fab.port[VICTIM].bare = f->bare;
 	f->fab.port[VICTIM].selective = true;
-	f->fab.port[VICTIM].keep_bytes = 1 << 18; /* a few packets of each size, and boards for two QPs */
+	f->fab.port[VICTIM].reorder_bytes = 1 << 18; /* a few packets of each size, and boards for two QPs */
 	if (config & CONFIG_TRAINS)
 		for (unsigned i = 0; i < WORLD_HOSTS; i++) {
 			f->fab.port[i].train_pkts = 16;

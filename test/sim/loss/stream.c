@@ -73,7 +73,7 @@ static void no_notify(struct ur_cq *cq)
 
 const char *const stream_congestion_name[STREAM_CONGESTIONS] = {"auto", "window", "dcqcn", "off"};
 
-static const uint8_t follow_when[STREAM_CONGESTIONS] = {UR_FOLLOW_LOSSES, UR_FOLLOW_ALWAYS, UR_FOLLOW_NEVER, UR_FOLLOW_NEVER};
+static const uint8_t follow_when[STREAM_CONGESTIONS] = {UR_CWND_LOSSES, UR_CWND_ALWAYS, UR_CWND_NEVER, UR_CWND_NEVER};
 
 static void init_host(struct stream *s, unsigned i)
 {
@@ -86,7 +86,7 @@ static void init_host(struct stream *s, unsigned i)
 				   .mac = port->mac,
 				   .mtu = port->mtu,
 				   .cc = s->o->congestion != STREAM_OFF,
-				   .follow = standard ? UR_FOLLOW_NEVER : follow_when[s->o->congestion],
+				   .cwnd = standard ? UR_CWND_NEVER : follow_when[s->o->congestion],
 				   .plain_recovery = standard,
 				   .selective_repeat = !standard,
 				   .window = standard && !s->o->window ? STANDARD_WINDOW : s->o->window};

@@ -93,7 +93,7 @@ static inline void through_host_open(struct through *t, unsigned i)
 				    .mac = port->mac,
 				    .mtu = port->mtu,
 				    .cc = t->o->cc,
-				    .follow = t->o->standard ? UR_FOLLOW_NEVER : UR_FOLLOW_LOSSES,
+				    .cwnd = t->o->standard ? UR_CWND_NEVER : UR_CWND_LOSSES,
 				    .plain_recovery = t->o->standard,
 				    .selective_repeat = !t->o->standard,
 				    .window = t->o->standard ? 512 : 0};

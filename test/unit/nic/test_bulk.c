@@ -141,7 +141,7 @@ static void exchange__marks_follow(void)
 	r = &a.qp->req;
 	CU_ASSERT_TRUE(((r->una - 5) & 0xffffff) > 1000);
 	CU_ASSERT_TRUE(((r->una - r->packets_until) & 0xffffff) < 200);
-	CU_ASSERT_TRUE(((r->una - r->repair.split) & 0xffffff) < 200);
+	CU_ASSERT_TRUE(((r->una - r->scoreboard.split) & 0xffffff) < 200);
 	CU_ASSERT_TRUE(((r->una - r->rtt.resent) & 0xffffff) < 200);
 	close_all();
 }

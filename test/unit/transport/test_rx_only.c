@@ -177,7 +177,7 @@ static void refused__as_a_whole(void)
 			case R_SQD: atomic_store(&qp->state, IBV_QPS_SQD); break;
 			case R_LONG: qp->mtu = 4; break;
 			case R_DYING: qp->resp.dying = true; break;
-			case R_UNKNOWN: qp->resp.odd |= UR_RESP_NEW; break;
+			case R_UNKNOWN: qp->resp.slow_path |= UR_RESP_NEW; break;
 			case R_INSIDE: qp->resp.expect = UR_OPF_WRITE; break;
 			default: r.stride = UR_BTH_LEN + UR_ICRC_LEN + (k == K_WRITE ? RETH - 1 : 0); break;
 			}
@@ -194,7 +194,7 @@ static void refused__as_a_whole(void)
 			atomic_store(&qp->state, IBV_QPS_RTS);
 			qp->mtu = MTU;
 			qp->resp.dying = false;
-			qp->resp.odd &= (uint8_t)~UR_RESP_NEW;
+			qp->resp.slow_path &= (uint8_t)~UR_RESP_NEW;
 			qp->resp.expect = 0;
 			CU_ASSERT_TRUE(twin_node_same(&t, 1) && twin_memory_same(&t, 1));
 			deliver(10);

@@ -3,7 +3,7 @@
  * What cannot move now is not work: a responder that a peer has brought into a state in which nothing can leave serves others, rests, and
  * goes on when it can. Node 1 is the responder, paced by its peer's notifications; the peer is the test.
  */
-#include "keep_harness.h"
+#include "reorder_harness.h"
 
 void ur_suite_stall(void);
 
@@ -17,7 +17,7 @@ static void open_paced(struct th *h, uint8_t max_rd)
 	for (unsigned i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 7 + (i >> 8));
 	th_open(h, &o);
-	h->n[1].qp->resp.shown = UR_KEEP_SPAN;
+	h->n[1].qp->resp.shown = UR_REORDER_SPAN;
 	ur_tp_set_speed(h->n[1].tp, 20); /* Mbit/s: the pace of one packet is 200 us */
 	th_inject(h, 1, UR_OP_CNP, 0, false, NULL, NULL, 0);
 	CU_ASSERT_TRUE(h->n[1].qp->cc.rate.active);
@@ -92,13 +92,13 @@ static void stall__kept_read_and_full_table(void)
 		write_nothing(&fixture, psn, false);
 		CU_ASSERT_EQUAL(count(&fixture, UR_C_RX_WRITE), 1);
 		CU_ASSERT_EQUAL(count(&fixture, UR_C_RX_READ), 1u + t[i].max_rd);
-		CU_ASSERT_TRUE(fixture.n[1].qp->resp.odd & UR_RESP_RUNS);
+		CU_ASSERT_TRUE(fixture.n[1].qp->resp.slow_path & UR_RESP_CATCHES_UP);
 		expect_rest(&fixture);
 		write_nothing(&fixture, psn, true); /* a duplicate changes nothing of that */
 		expect_rest(&fixture);
 		expect_responses(&fixture, 101, psn);
 		CU_ASSERT_EQUAL(count(&fixture, UR_C_RX_READ), 2u + t[i].max_rd);
-		CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.keep);
+		CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.reorder);
 		expect_responses(&fixture, psn + 1, psn + 1 + (t[i].kept ? t[i].kept / MTU : 1));
 		CU_ASSERT_EQUAL(ur_qp_state(fixture.n[1].qp), IBV_QPS_RTS);
 		th_close(&fixture);
@@ -143,7 +143,7 @@ static void stall__sack_that_is_not_needed_any_more(void)
 	write_one(&fixture, 100, 3, true); /* a SACK is owed */
 	read_at(&fixture, 101, MTU);
 	write_one(&fixture, 100, 2, true);
-	CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.keep);
+	CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.reorder);
 	CU_ASSERT_TRUE(th_pull(&fixture, 1, &p));
 	CU_ASSERT_EQUAL(p.p.bth.opcode, UR_OP_READ_RESP_ONLY);
 	th_expect_ack(&fixture, 1, 103, ACK);
@@ -163,13 +163,13 @@ static void stall__costs_nobody_else(void)
 	write_one(&fixture, 100, 1, false);
 	th_drain(&fixture, 1);
 	/* What no call may bring about: a response that is to be sent, of a table that has forgotten which. */
-	fixture.n[1].qp->resp.odd |= UR_RESP_RUNS;
+	fixture.n[1].qp->resp.slow_path |= UR_RESP_CATCHES_UP;
 	ur_list_add_tail(&tp->stalled, &fixture.n[1].qp->stalled);
 	CU_ASSERT_FALSE(ur_tp_tx_pending(tp));
 	CU_ASSERT_TRUE(ur_tp_tx_worthwhile(tp));
 	CU_ASSERT_FALSE(th_pull(&fixture, 1, &p));
 	CU_ASSERT_FALSE(ur_tp_tx_worthwhile(tp));
-	CU_ASSERT_FALSE(fixture.n[1].qp->resp.odd & UR_RESP_RUNS);
+	CU_ASSERT_FALSE(fixture.n[1].qp->resp.slow_path & UR_RESP_CATCHES_UP);
 	write_one(&fixture, 100, 0, false);
 	th_expect_ack(&fixture, 1, 101, ACK);
 	ur_list_add_tail(&tp->stalled, &fixture.n[1].qp->stalled);

@@ -200,9 +200,9 @@ static void node_open(struct th *h, unsigned i)
 		.slot = (uint8_t)(i + 1),
 		.window = h->opt.window,
 		.cc = h->opt.cc,
-		.follow = h->opt.follow,
+		.cwnd = h->opt.cwnd,
 		.selective_repeat = h->opt.selective,
-		.keep_bytes = h->opt.keep_bytes,
+		.reorder_bytes = h->opt.reorder_bytes,
 	};
 	struct ur_qp_init init = {
 		.type = h->opt.type ? h->opt.type : IBV_QPT_RC,

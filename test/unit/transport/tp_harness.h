@@ -33,8 +33,8 @@ struct th_opt {
 	unsigned window, wr, sge, cqe;
 	uint32_t inline_data;
 	bool sig_all, v6, stay_rtr, cc, selective;
-	uint8_t follow;
-	size_t keep_bytes;
+	uint8_t cwnd;
+	size_t reorder_bytes;
 	int access;
 	unsigned train; /* packets of the longest train that the ports send; 0: none */
 	uint32_t train_bytes;

@@ -140,9 +140,9 @@ static inline bool twin_requester_same(const struct ur_qp *qa, const struct ur_q
 	TWIN_SAME(window.size);
 	TWIN_SAME(probe.what);
 	TWIN_SAME(probe.times);
-	TWIN_SAME(repair.busy);
-	TWIN_SAME(repair.wanted);
-	TWIN_SAME(repair.gone);
+	TWIN_SAME(scoreboard.busy);
+	TWIN_SAME(scoreboard.wanted);
+	TWIN_SAME(scoreboard.gone);
 	if (same && a->cur != a->tail && a->next != a->una)
 		same = twin_bytes(ur_sq_at(qa, a->cur)->sge, a->pos) == twin_bytes(ur_sq_at(qb, b->cur)->sge, b->pos);
 	return same;
@@ -159,7 +159,7 @@ static inline bool twin_responder_same(const struct ur_qp *qa, const struct ur_q
 	TWIN_SAME(expect);
 	TWIN_SAME(nak_sent);
 	TWIN_SAME(dying);
-	TWIN_SAME(odd);
+	TWIN_SAME(slow_path);
 	TWIN_SAME(ack_pending);
 	TWIN_SAME(got);
 	TWIN_SAME(rkey);

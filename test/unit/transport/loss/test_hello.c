@@ -115,7 +115,7 @@ static void hello__in_a_repeated_response(void)
 		CU_ASSERT_EQUAL(memcmp(h.n[0].mem, h.n[1].mem, 8 * 1024), 0);
 		CU_ASSERT_TRUE(responses >= 2); /* there may be reminders */
 		CU_ASSERT_EQUAL(hellos, selective);
-		CU_ASSERT_EQUAL(req(&h)->repair.sacks, selective == 1);
+		CU_ASSERT_EQUAL(req(&h)->scoreboard.sacks, selective == 1);
 		CU_ASSERT_EQUAL(h.n[0].c.v[UR_C_SACK_RCVD], 0);
 		th_close(&h);
 	}
@@ -137,7 +137,7 @@ static void hello__of_a_peer_that_heard_none(void)
 		th_make(&h, 0, &p, UR_OP_READ_RESP_LAST, FIRST + 1, false, &aeth, h.n[1].mem + 1024, 1024);
 		ur_hello_put(p.p.data + p.p.bth_off);
 		th_feed(&h, 0, &p);
-		CU_ASSERT_EQUAL(req(&h)->repair.sacks, selective == 1);
+		CU_ASSERT_EQUAL(req(&h)->scoreboard.sacks, selective == 1);
 		th_close(&h);
 	}
 }

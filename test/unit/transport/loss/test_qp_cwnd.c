@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/transport/loss/follow.c: what the window of a QP is told, and what it does to the requester. */
+/* lib/transport/loss/qp_cwnd.c: what the window of a QP is told, and what it does to the requester. */
 #include "losses.h"
 #include "sack_harness.h"
 #include "transport/loss/rewind.h"
 #include "transport/state/req_state.h"
 
-void ur_suite_follow(void);
+void ur_suite_qp_cwnd(void);
 
 #define ONE UR_CWND_ONE
 
@@ -17,7 +17,7 @@ static struct ur_requester *open_one(unsigned window)
 
 	o.window = window;
 	o.cc = true;
-	o.follow = UR_FOLLOW_ALWAYS;
+	o.cwnd = UR_CWND_ALWAYS;
 	o.selective = true;
 	o.wr = 256;
 	th_open(&h, &o);
@@ -35,7 +35,7 @@ static void open__with_a_packet_that_is_timed(void)
 	struct ur_requester *r = open_one(0);
 	struct th_pkt p;
 
-	CU_ASSERT_TRUE(r->follow.on);
+	CU_ASSERT_TRUE(r->cwnd.on);
 	CU_ASSERT_EQUAL(r->window.size, 64);
 	write_packets(300);
 	CU_ASSERT_TRUE_FATAL(th_pull(&h, 0, &p));
@@ -43,7 +43,7 @@ static void open__with_a_packet_that_is_timed(void)
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 63);
 	th_sleep(&h, 30 * US);
 	th_ack(&h, 0, 100, ACK);
-	CU_ASSERT_EQUAL(r->follow.w.base, 30 * US);
+	CU_ASSERT_EQUAL(r->cwnd.w.base, 30 * US);
 	CU_ASSERT_EQUAL(r->window.size, 65); /* it doubles with what is acknowledged */
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 2);
 	th_close(&h);
@@ -53,7 +53,7 @@ static void open__not_where_a_setting_says_the_size(void)
 {
 	const struct ur_requester *r = open_one(100);
 
-	CU_ASSERT_FALSE(r->follow.on);
+	CU_ASSERT_FALSE(r->cwnd.on);
 	CU_ASSERT_EQUAL(r->window.size, 100);
 	th_close(&h);
 }
@@ -65,7 +65,7 @@ static struct ur_requester *open_lossless(bool selective)
 	struct th_opt o = th_default;
 
 	o.cc = true;
-	o.follow = UR_FOLLOW_LOSSES;
+	o.cwnd = UR_CWND_LOSSES;
 	o.selective = selective;
 	o.wr = 256;
 	th_open(&h, &o);
@@ -94,11 +94,11 @@ static void losses__none(void)
 {
 	struct ur_requester *r = open_lossless(true);
 
-	CU_ASSERT(!r->follow.on && r->window.size == 64 && r->window.young);
+	CU_ASSERT(!r->cwnd.on && r->window.size == 64 && r->window.young);
 	write_packets(700);
 	th_run(&h, UR_NS_PER_S);
 	th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
-	CU_ASSERT(!r->follow.on && r->window.size >= 256 && !r->window.young);
+	CU_ASSERT(!r->cwnd.on && r->window.size >= 256 && !r->window.young);
 	th_inject(&h, 0, UR_OP_CNP, 0, false, NULL, NULL, 0);
 	CU_ASSERT_TRUE(h.n[0].qp->cc.rate.active);
 	th_close(&h);
@@ -108,19 +108,19 @@ static void losses__one(void)
 {
 	struct ur_requester *r = open_and_lose(true);
 
-	CU_ASSERT_TRUE(r->follow.on);
+	CU_ASSERT_TRUE(r->cwnd.on);
 	CU_ASSERT_TRUE(r->window.size >= 64);
 	write_packets(300);
 	th_drain(&h, 0);
 	th_inject(&h, 0, UR_OP_CNP, 0, false, NULL, NULL, 0);
-	CU_ASSERT(r->follow.w.marked && !h.n[0].qp->cc.rate.active);
+	CU_ASSERT(r->cwnd.w.marked && !h.n[0].qp->cc.rate.active);
 	th_close(&h);
 }
 
 /* A peer that sends no SACK is treated as with dcqcn. */
 static void losses__of_another_make(void)
 {
-	CU_ASSERT_FALSE(open_and_lose(false)->follow.on);
+	CU_ASSERT_FALSE(open_and_lose(false)->cwnd.on);
 	th_close(&h);
 }
 
@@ -157,7 +157,7 @@ static void marked__by_a_response(void)
 	p.p.tos = 3;
 	th_feed(&h, 0, &p);
 	th_expect_quiet(&h, 0);
-	CU_ASSERT_TRUE(r->follow.w.marked);
+	CU_ASSERT_TRUE(r->cwnd.w.marked);
 	CU_ASSERT_EQUAL(h.n[0].c.v[UR_C_CNP_SENT], 0);
 	th_close(&h);
 }
@@ -170,14 +170,14 @@ static void paced__below_one_packet(void)
 	write_packets(1);
 	th_drain(&h, 0);
 	th_sleep(&h, 100 * US);
-	r->follow.w.size = ONE / 4;
-	r->follow.w.growth = UR_CWND_ADD;
+	r->cwnd.w.size = ONE / 4;
+	r->cwnd.w.growth = UR_CWND_ADD;
 	th_ack(&h, 0, 100, ACK);
-	CU_ASSERT_EQUAL(r->follow.w.size, ONE / 4 + ONE / 16);
-	CU_ASSERT_TRUE(r->follow.slow);
+	CU_ASSERT_EQUAL(r->cwnd.w.size, ONE / 4 + ONE / 16);
+	CU_ASSERT_TRUE(r->cwnd.slow);
 	write_packets(3);
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 1);
-	CU_ASSERT_TRUE(r->follow.paused);
+	CU_ASSERT_TRUE(r->cwnd.paused);
 	th_sleep(&h, 100 * US);
 	th_ack(&h, 0, 101, ACK);
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 0);
@@ -195,11 +195,11 @@ static void repair__waits_and_a_request_behind_it(void)
 
 	send_writes(&h, 10);
 	th_sleep(&h, 30 * US);
-	r->follow.w.size = ONE;
-	r->follow.w.growth = UR_CWND_ADD;
+	r->cwnd.w.size = ONE;
+	r->cwnd.w.growth = UR_CWND_ADD;
 	sack(&h, FIRST, FIRST + 6, FIRST + 9);
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 1); /* the oldest, and then the window is full */
-	CU_ASSERT_TRUE(r->repair.wanted);
+	CU_ASSERT_TRUE(r->scoreboard.wanted);
 	post_writes(&h, 1);
 	th_expect_quiet(&h, 0);
 	th_ack(&h, 0, FIRST + 9, ACK);
@@ -222,8 +222,8 @@ static void read__in_smaller_pieces(void)
 	ur_reth_get(p.p.data + p.p.bth_off + UR_BTH_LEN, &reth);
 	CU_ASSERT_EQUAL(reth.len, 32 * 1024);
 	th_drain(&h, 0);
-	r->follow.w.size = 4 * ONE;
-	ur_cwnd_expired(&r->follow.w, h.now);
+	r->cwnd.w.size = 4 * ONE;
+	ur_cwnd_expired(&r->cwnd.w, h.now);
 	th_run(&h, 100 * UR_NS_PER_MS); /* what was asked for is lost; all goes on with a window of 2 and 1 */
 	th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
 	CU_ASSERT_EQUAL(memcmp(h.n[0].mem, h.n[1].mem, 300 * 1024), 0);
@@ -242,7 +242,7 @@ static void read__in_smaller_pieces_than_responses_have(void)
 	th_post(&h, 0, IBV_WR_RDMA_READ, 1, 0, 16 * 1024, 0, IBV_SEND_SIGNALED);
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 1);
 	ur_req_rewind(h.n[0].qp);
-	r->follow.w.size = 8 * ONE;
+	r->cwnd.w.size = 8 * ONE;
 	ur_window_set(&r->window, 8, r->una);
 	ur_req_schedule(h.n[0].qp);
 	CU_ASSERT_TRUE_FATAL(th_pull(&h, 0, &p)); /* the first four of the sixteen */
@@ -256,9 +256,9 @@ static void read__in_smaller_pieces_than_responses_have(void)
 	th_close(&h);
 }
 
-void ur_suite_follow(void)
+void ur_suite_qp_cwnd(void)
 {
-	CU_pSuite s = CU_add_suite("follow", NULL, NULL);
+	CU_pSuite s = CU_add_suite("qp_cwnd", NULL, NULL);
 
 	CU_ADD_TEST(s, open__with_a_packet_that_is_timed);
 	CU_ADD_TEST(s, open__not_where_a_setting_says_the_size);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/transport/loss/repair.c and judge.c: what a requester sends again. Node 0 is the requester, which sends from PSN 100 on; its peer is
- * the test. Time stands still unless a test lets it pass.
+ * lib/transport/loss/scoreboard.c and rack.c: what a requester sends again. Node 0 is the requester, which sends from PSN 100 on; its peer
+ * is the test. Time stands still unless a test lets it pass.
  */
 #include "calloc.h"
 #include "sack_harness.h"
-#include "transport/loss/repair.h"
+#include "transport/loss/scoreboard.h"
 #include "transport/requester/completer.h"
 
-void ur_suite_repair(void);
+void ur_suite_scoreboard(void);
 
 static void open_requester(struct th *h, unsigned window)
 {
@@ -52,13 +52,13 @@ static void lost__any_but_the_last(void)
 		th_expect_quiet(&h, 0);
 		sack(&h, lost, lost + 1, FIRST + 9); /* says nothing new */
 		th_expect_quiet(&h, 0);
-		CU_ASSERT_EQUAL(req(&h)->repair.gone, FIRST + 9 - lost);
+		CU_ASSERT_EQUAL(req(&h)->scoreboard.gone, FIRST + 9 - lost);
 		CU_ASSERT_EQUAL(req(&h)->retry_left, 7);
 		CU_ASSERT_EQUAL(h.n[0].c.v[UR_C_SACK_RCVD], 2);
 		th_ack(&h, 0, FIRST + 9, ACK);
 		expect_done(&h, FIRST, FIRST + 9);
-		CU_ASSERT_FALSE(req(&h)->repair.busy);
-		CU_ASSERT_EQUAL(req(&h)->repair.gone, 0);
+		CU_ASSERT_FALSE(req(&h)->scoreboard.busy);
+		CU_ASSERT_EQUAL(req(&h)->scoreboard.gone, 0);
 		th_close(&h);
 	}
 }
@@ -218,7 +218,7 @@ static void overtaken__teaches_patience(void)
 	expect_sent(&h, 102);
 	th_sleep(&h, 10 * US);
 	sack(&h, 106, 107, 107); /* 102 came, too soon for the repeat; and 107 before 106 */
-	CU_ASSERT_EQUAL(req(&h)->repair.patience, 20 * US);
+	CU_ASSERT_EQUAL(req(&h)->scoreboard.reo_wnd, 20 * US);
 	th_expect_quiet(&h, 0);
 	th_sleep(&h, 10 * US);
 	th_ack(&h, 0, 109, ACK); /* so 106 was not lost */
@@ -350,7 +350,7 @@ static void rnr__takes_back_what_was_reported(void)
 	sack(&h, 102, 103, 109);
 	expect_sent(&h, 102);
 	th_ack(&h, 0, 104, ur_syndrome(UR_AETH_RNR, 1));
-	CU_ASSERT_EQUAL(req(&h)->repair.gone, 0);
+	CU_ASSERT_EQUAL(req(&h)->scoreboard.gone, 0);
 	expect_done(&h, 100, 103);
 	th_expect_quiet(&h, 0);
 	th_sleep(&h, 20 * US);
@@ -376,7 +376,7 @@ static void nak__times_no_repeat_to_a_peer_that_keeps(void)
 
 		open_requester(&h, 0);
 		r = &h.n[0].qp->req;
-		r->repair.sacks = keeps;
+		r->scoreboard.sacks = keeps;
 		send_writes(&h, 3);
 		th_ack(&h, 0, 101, SEQ_NAK);
 		th_drain(&h, 0);
@@ -412,7 +412,7 @@ static void nak__fatal_behind_holes(void)
 	th_expect_wc(h.n[0].scq, 105, IBV_WC_REM_ACCESS_ERR);
 	for (uint32_t i = 106; i < 110; i++)
 		th_expect_wc(h.n[0].scq, i, IBV_WC_WR_FLUSH_ERR);
-	CU_ASSERT_FALSE(req(&h)->repair.busy);
+	CU_ASSERT_FALSE(req(&h)->scoreboard.busy);
 	th_close(&h);
 }
 
@@ -440,7 +440,7 @@ static void reads__early_before_the_first_sack(void)
 		th_inject(&h, 0, UR_OP_READ_RESP_ONLY, psn, false, &x, h.n[1].mem + 64, 8);
 	expect_sent(&h, FIRST + 3);
 	expect_done(&h, FIRST, FIRST + 2);
-	CU_ASSERT_EQUAL(req(&h)->repair.rd_early, 0);
+	CU_ASSERT_EQUAL(req(&h)->scoreboard.rd_early, 0);
 	CU_ASSERT_EQUAL(req(&h)->rd_out, 1);
 	th_close(&h);
 }
@@ -456,7 +456,7 @@ static void memory__is_short(void)
 	no_calloc = true;
 	sack(&h, 102, 104, 109);
 	no_calloc = false;
-	CU_ASSERT_PTR_NULL(req(&h)->repair.board);
+	CU_ASSERT_PTR_NULL(req(&h)->scoreboard.maps);
 	CU_ASSERT_EQUAL(h.n[0].c.v[UR_C_PACKET_SEQ_ERR], 1);
 	for (uint32_t psn = 102; psn < 110; psn++)
 		expect_sent(&h, psn);
@@ -511,7 +511,7 @@ static void hostile__is_believed_only_of_what_was_sent(void)
 	th_expect_no_wc(h.n[0].scq);
 	sack(&h, 100, 103, 300); /* beyond the newest */
 	th_expect_quiet(&h, 0);
-	CU_ASSERT_EQUAL(req(&h)->repair.gone, 0);
+	CU_ASSERT_EQUAL(req(&h)->scoreboard.gone, 0);
 	send_writes(&h, 2);
 	th_ack(&h, 0, 104, ACK);
 	expect_done(&h, 100, 104);
@@ -539,16 +539,16 @@ static void hostile__at_random(void)
 			while (ur_cq_poll(h.n[0].scq, 1, &wc) > 0)
 				CU_ASSERT_TRUE(wc.wr_id < req(&h)->una || req(&h)->una == 160);
 			CU_ASSERT_TRUE(((req(&h)->next - req(&h)->una) & UR_PSN_MASK) <= 60);
-			CU_ASSERT_TRUE(req(&h)->repair.gone <= ((req(&h)->next - req(&h)->una) & UR_PSN_MASK));
+			CU_ASSERT_TRUE(req(&h)->scoreboard.gone <= ((req(&h)->next - req(&h)->una) & UR_PSN_MASK));
 		}
 		CU_ASSERT_TRUE(sent >= 16);
 		th_close(&h);
 	}
 }
 
-void ur_suite_repair(void)
+void ur_suite_scoreboard(void)
 {
-	CU_pSuite s = CU_add_suite("repair", NULL, NULL);
+	CU_pSuite s = CU_add_suite("scoreboard", NULL, NULL);
 
 	CU_ADD_TEST(s, nak__times_no_repeat_to_a_peer_that_keeps);
 	CU_ADD_TEST(s, lost__any_but_the_last);

@@ -4,13 +4,13 @@
  * done for a packet does not grow with that is counted in test_psn.c (ur_psn_find).
  */
 #include "sack_harness.h"
-#include "transport/loss/repair.h"
-#include "transport/state/repair_bits.h"
+#include "transport/loss/scoreboard.h"
+#include "transport/state/scoreboard_bits.h"
 
-void ur_suite_repair_wide(void);
+void ur_suite_scoreboard_wide(void);
 
 #define MANY 16300u
-#define SEEN(psn) ur_bit(req(&h)->repair.board->arrived, psn)
+#define SEEN(psn) ur_bit(req(&h)->scoreboard.maps->arrived, psn)
 
 static struct th h;
 
@@ -92,26 +92,26 @@ static void sack__with_thousands_in_flight(void)
 	th_ack(&h, 0, FIRST + MANY - 1, ACK);
 	for (uint32_t i = 0; i < MANY; i++)
 		CU_ASSERT_TRUE(ur_cq_poll(h.n[0].scq, 1, &wc) == 1 && wc.wr_id == FIRST + i && wc.status == IBV_WC_SUCCESS);
-	CU_ASSERT_FALSE(req(&h)->repair.busy);
+	CU_ASSERT_FALSE(req(&h)->scoreboard.busy);
 	th_close(&h);
 }
 
 /* Repeats of two rounds, by turns in the order of PSNs: each arrival finds the repeat that it is of. */
 static void repeats__are_found_by_their_psn(void)
 {
-	const struct ur_repair *m;
+	const struct ur_scoreboard *m;
 
 	open_wide();
 	send_writes(&h, 600);
-	m = &req(&h)->repair;
+	m = &req(&h)->scoreboard;
 	tell(FIRST, FIRST, is_odd); /* the other half is lost, and repeated */
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 300);
 	send_writes(&h, 600);
 	CU_ASSERT_EQUAL(m->tail - m->head, 300);
 	for (uint32_t psn = FIRST; psn < FIRST + 600; psn += 2) {
-		const struct ur_repeat *e = ur_repeat_at(m, m->board->repeat[psn % UR_SPAN]);
+		const struct ur_retransmission *e = ur_retransmission_at(m, m->maps->retransmission[psn % UR_SPAN]);
 
-		CU_ASSERT_TRUE(ur_bit(m->board->repeated, psn));
+		CU_ASSERT_TRUE(ur_bit(m->maps->retransmitted, psn));
 		CU_ASSERT_TRUE(e->psn == psn && e->n == 1);
 	}
 	/* A third of the repeats has arrived, and what was sent after them: the others are lost once more. */
@@ -119,9 +119,9 @@ static void repeats__are_found_by_their_psn(void)
 	tell(FIRST, FIRST + 176, is_third);
 	CU_ASSERT_TRUE(th_drain(&h, 0) > 0);
 	for (uint32_t psn = FIRST; psn < FIRST + 1200; psn++)
-		if (ur_bit(m->board->repeated, psn)) {
-			const uint32_t no = m->head + ((m->board->repeat[psn % UR_SPAN] - m->head) & (UR_REPEATS - 1));
-			const struct ur_repeat *e = ur_repeat_at(m, no);
+		if (ur_bit(m->maps->retransmitted, psn)) {
+			const uint32_t no = m->head + ((m->maps->retransmission[psn % UR_SPAN] - m->head) & (UR_RETRANSMISSIONS - 1));
+			const struct ur_retransmission *e = ur_retransmission_at(m, no);
 
 			CU_ASSERT_TRUE(no - m->head < m->tail - m->head);
 			CU_ASSERT_TRUE(((psn - e->psn) & UR_PSN_MASK) < e->n);
@@ -132,9 +132,9 @@ static void repeats__are_found_by_their_psn(void)
 	th_close(&h);
 }
 
-void ur_suite_repair_wide(void)
+void ur_suite_scoreboard_wide(void)
 {
-	CU_pSuite s = CU_add_suite("repair_wide", NULL, NULL);
+	CU_pSuite s = CU_add_suite("scoreboard_wide", NULL, NULL);
 
 	CU_ADD_TEST(s, sack__says_the_same_by_words_and_by_bits);
 	CU_ADD_TEST(s, sack__with_thousands_in_flight);

@@ -2,10 +2,10 @@
 /* When a probe is due, without a QP; what one brings about: tp_faults, tp_loss. */
 #include <CUnit/CUnit.h>
 
-#include "transport/loss/probe.h"
+#include "transport/loss/tail_probe.h"
 #include "transport/state/qp_priv.h"
 
-void ur_suite_probe(void);
+void ur_suite_tail_probe(void);
 
 #define SINCE (100 * UR_NS_PER_S)
 #define TIMEOUT (500 * UR_NS_PER_MS)
@@ -14,10 +14,10 @@ static const struct ur_rtt rtt = {.mean = 20 * UR_NS_PER_MS, .var = UR_NS_PER_MS
 
 static void due__never(void)
 {
-	struct ur_probe p = {0};
-	CU_ASSERT_EQUAL(ur_probe_due(&p, &rtt, SINCE, 0, false), UR_TIME_NEVER); /* no ACK timer, no probe */
+	struct ur_tail_probe p = {0};
+	CU_ASSERT_EQUAL(ur_tail_probe_due(&p, &rtt, SINCE, 0, false), UR_TIME_NEVER); /* no ACK timer, no probe */
 	p.times = 21;
-	CU_ASSERT_EQUAL(ur_probe_due(&p, &rtt, SINCE, TIMEOUT, false), UR_TIME_NEVER);
+	CU_ASSERT_EQUAL(ur_tail_probe_due(&p, &rtt, SINCE, TIMEOUT, false), UR_TIME_NEVER);
 }
 
 /* The first packet of a connection: three times what the handshake took, as far as that is a round trip. */
@@ -29,9 +29,9 @@ static void due__before_a_sample(void)
 
 	for (unsigned i = 0; i < ur_array_size(t); i++) {
 		const struct ur_rtt none = {.handshake = t[i].handshake_us * 1000};
-		const struct ur_probe p = {0};
+		const struct ur_tail_probe p = {0};
 
-		CU_ASSERT_EQUAL(ur_probe_due(&p, &none, SINCE, TIMEOUT, true), SINCE + t[i].due_us * UR_NS_PER_US);
+		CU_ASSERT_EQUAL(ur_tail_probe_due(&p, &none, SINCE, TIMEOUT, true), SINCE + t[i].due_us * UR_NS_PER_US);
 	}
 }
 
@@ -40,25 +40,26 @@ static void due__after_late_answers(void)
 {
 	static const ur_time late = 12 * UR_NS_PER_MS;
 	struct ur_rtt t = {0};
-	struct ur_probe p = {.loss_at = SINCE};
+	struct ur_tail_probe p = {.loss_at = SINCE};
 
 	for (unsigned i = 0; i < 100; i++)
 		ur_rtt_sample(&t, 20 * UR_NS_PER_US);
-	CU_ASSERT_TRUE(ur_probe_due(&p, &t, SINCE, TIMEOUT, true) < SINCE + 40 * UR_NS_PER_US);
+	CU_ASSERT_TRUE(ur_tail_probe_due(&p, &t, SINCE, TIMEOUT, true) < SINCE + 40 * UR_NS_PER_US);
 	ur_rtt_late(&t, late);
-	CU_ASSERT_EQUAL(ur_probe_due(&p, &t, SINCE, TIMEOUT, true), SINCE + 8 * 25 * UR_NS_PER_US); /* a single one is not all believed */
+	CU_ASSERT_EQUAL(ur_tail_probe_due(&p, &t, SINCE, TIMEOUT, true),
+			SINCE + 8 * 25 * UR_NS_PER_US); /* a single one is not all believed */
 	for (unsigned i = 0; i < 3; i++)
 		ur_rtt_late(&t, late);
-	CU_ASSERT_EQUAL(ur_probe_due(&p, &t, SINCE, TIMEOUT, true), SINCE + late + late / 4);
+	CU_ASSERT_EQUAL(ur_tail_probe_due(&p, &t, SINCE, TIMEOUT, true), SINCE + late + late / 4);
 	ur_rtt_late(&t, late / 2); /* less is no news */
-	CU_ASSERT_EQUAL(ur_probe_due(&p, &t, SINCE, TIMEOUT, true), SINCE + late + late / 4);
+	CU_ASSERT_EQUAL(ur_tail_probe_due(&p, &t, SINCE, TIMEOUT, true), SINCE + late + late / 4);
 	p.loss_at = 0;
-	CU_ASSERT_EQUAL(ur_probe_due(&p, &t, SINCE, TIMEOUT, true), SINCE + 2 * late);
+	CU_ASSERT_EQUAL(ur_tail_probe_due(&p, &t, SINCE, TIMEOUT, true), SINCE + 2 * late);
 	p.loss_at = SINCE;
 	for (unsigned i = 0; i < 128; i++)
 		ur_rtt_sample(&t, 20 * UR_NS_PER_US);
-	CU_ASSERT_TRUE(ur_probe_due(&p, &t, SINCE, TIMEOUT, true) < SINCE + late / 2);
-	CU_ASSERT_TRUE(ur_probe_due(&p, &t, SINCE, TIMEOUT, true) > SINCE + late / 3);
+	CU_ASSERT_TRUE(ur_tail_probe_due(&p, &t, SINCE, TIMEOUT, true) < SINCE + late / 2);
+	CU_ASSERT_TRUE(ur_tail_probe_due(&p, &t, SINCE, TIMEOUT, true) > SINCE + late / 3);
 }
 
 /* One packet for ten that were sent, one for a loss that was found, one for each eighth of a second, and never more than at first. */
@@ -89,22 +90,22 @@ static void budget__earns(void)
 /* Two round trips and four deviations, and twice as long each time. */
 static void due__doubles(void)
 {
-	struct ur_probe p = {0};
+	struct ur_tail_probe p = {0};
 
 	for (; p.times <= 20; p.times++)
-		CU_ASSERT_EQUAL(ur_probe_due(&p, &rtt, SINCE, TIMEOUT, false), SINCE + (44 * UR_NS_PER_MS << p.times));
+		CU_ASSERT_EQUAL(ur_tail_probe_due(&p, &rtt, SINCE, TIMEOUT, false), SINCE + (44 * UR_NS_PER_MS << p.times));
 }
 
 /* We slept: what is late does not make the next one come at once. One that is in time changes nothing. */
 static void due__after_one_that_was_late(void)
 {
-	struct ur_probe p = {.times = 1, .sent_at = SINCE + 10 * TIMEOUT};
+	struct ur_tail_probe p = {.times = 1, .sent_at = SINCE + 10 * TIMEOUT};
 
-	CU_ASSERT_EQUAL(ur_probe_due(&p, &rtt, SINCE, TIMEOUT, false), p.sent_at + 44 * UR_NS_PER_MS);
+	CU_ASSERT_EQUAL(ur_tail_probe_due(&p, &rtt, SINCE, TIMEOUT, false), p.sent_at + 44 * UR_NS_PER_MS);
 	p.times = 3;
-	CU_ASSERT_EQUAL(ur_probe_due(&p, &rtt, SINCE, TIMEOUT, false), p.sent_at + 4 * 44 * UR_NS_PER_MS);
+	CU_ASSERT_EQUAL(ur_tail_probe_due(&p, &rtt, SINCE, TIMEOUT, false), p.sent_at + 4 * 44 * UR_NS_PER_MS);
 	p.sent_at = SINCE + 4 * 44 * UR_NS_PER_MS;
-	CU_ASSERT_EQUAL(ur_probe_due(&p, &rtt, SINCE, TIMEOUT, false), SINCE + 8 * 44 * UR_NS_PER_MS);
+	CU_ASSERT_EQUAL(ur_tail_probe_due(&p, &rtt, SINCE, TIMEOUT, false), SINCE + 8 * 44 * UR_NS_PER_MS);
 }
 
 /*
@@ -114,18 +115,18 @@ static void due__after_one_that_was_late(void)
 static void due__floors(void)
 {
 	static const struct ur_rtt fast = {.mean = 3 * UR_NS_PER_US, .var = UR_NS_PER_US, .least = UR_NS_PER_US};
-	struct ur_probe p = {0};
+	struct ur_tail_probe p = {0};
 
-	CU_ASSERT_EQUAL(ur_probe_due(&p, &fast, SINCE, TIMEOUT, false), SINCE + 10 * UR_NS_PER_MS);
+	CU_ASSERT_EQUAL(ur_tail_probe_due(&p, &fast, SINCE, TIMEOUT, false), SINCE + 10 * UR_NS_PER_MS);
 	p.loss_at = SINCE - UR_NS_PER_S + 1;
-	CU_ASSERT_EQUAL(ur_probe_due(&p, &fast, SINCE, TIMEOUT, false), SINCE + 50 * UR_NS_PER_US);
-	CU_ASSERT_EQUAL(ur_probe_due(&p, &fast, SINCE, TIMEOUT, true), SINCE + 10 * UR_NS_PER_US);
-	CU_ASSERT_EQUAL(ur_probe_due(&p, &rtt, SINCE, TIMEOUT, true), SINCE + 34 * UR_NS_PER_MS);
+	CU_ASSERT_EQUAL(ur_tail_probe_due(&p, &fast, SINCE, TIMEOUT, false), SINCE + 50 * UR_NS_PER_US);
+	CU_ASSERT_EQUAL(ur_tail_probe_due(&p, &fast, SINCE, TIMEOUT, true), SINCE + 10 * UR_NS_PER_US);
+	CU_ASSERT_EQUAL(ur_tail_probe_due(&p, &rtt, SINCE, TIMEOUT, true), SINCE + 34 * UR_NS_PER_MS);
 	p.eager = true; /* of a peer that goes back a probe is as cheap */
-	CU_ASSERT_EQUAL(ur_probe_due(&p, &fast, SINCE, TIMEOUT, false), SINCE + 10 * UR_NS_PER_US);
-	CU_ASSERT_EQUAL(ur_probe_due(&p, &rtt, SINCE, TIMEOUT, false), SINCE + 34 * UR_NS_PER_MS);
+	CU_ASSERT_EQUAL(ur_tail_probe_due(&p, &fast, SINCE, TIMEOUT, false), SINCE + 10 * UR_NS_PER_US);
+	CU_ASSERT_EQUAL(ur_tail_probe_due(&p, &rtt, SINCE, TIMEOUT, false), SINCE + 34 * UR_NS_PER_MS);
 	p.loss_at = SINCE - UR_NS_PER_S;
-	CU_ASSERT_EQUAL(ur_probe_due(&p, &fast, SINCE, TIMEOUT, false), SINCE + 10 * UR_NS_PER_MS);
+	CU_ASSERT_EQUAL(ur_tail_probe_due(&p, &fast, SINCE, TIMEOUT, false), SINCE + 10 * UR_NS_PER_MS);
 }
 
 /* Twice as long each time, up to three and a half times what was asked, or a quarter of a second; but no shorter than what was asked. */
@@ -141,9 +142,9 @@ static void ack_timer__longer(void)
 	CU_ASSERT_EQUAL(ur_ack_timer_longer(4096ull << 31, 4096ull << 31), 4096ull << 31);
 }
 
-void ur_suite_probe(void)
+void ur_suite_tail_probe(void)
 {
-	CU_pSuite s = CU_add_suite("probe", NULL, NULL);
+	CU_pSuite s = CU_add_suite("tail_probe", NULL, NULL);
 
 	CU_ADD_TEST(s, due__never);
 	CU_ADD_TEST(s, due__before_a_sample);

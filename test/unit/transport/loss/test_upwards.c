@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* READs from a peer as rdma_rxe is, which repeats no part of a READ that begins below one that it has repeated (judge.c). */
+/* READs from a peer as rdma_rxe is, which repeats no part of a READ that begins below one that it has repeated (rack.c). */
 #include "losses.h"
 
 /*

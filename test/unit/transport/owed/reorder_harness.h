@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Node 1 is a responder that keeps packets; its peer is the test. The path MTU is 256. */
-#ifndef KEEP_HARNESS_H
-#define KEEP_HARNESS_H
+#ifndef REORDER_HARNESS_H
+#define REORDER_HARNESS_H
 
 #include "tp_harness.h"
-#include "transport/owed/keep.h"
+#include "transport/owed/reorder.h"
 #include "wire/sack.h"
 
 #define MTU 256
@@ -18,12 +18,12 @@ static inline void open_kept(struct th *h, uint32_t psn, size_t bytes)
 
 	o.mtu = IBV_MTU_256;
 	o.selective = true;
-	o.keep_bytes = bytes;
+	o.reorder_bytes = bytes;
 	o.psn[0] = psn;
 	for (unsigned i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 7 + (i >> 8));
 	th_open(h, &o);
-	h->n[1].qp->resp.shown = UR_KEEP_SPAN; /* as of a peer that had so much in flight before */
+	h->n[1].qp->resp.shown = UR_REORDER_SPAN; /* as of a peer that had so much in flight before */
 }
 
 static inline uint64_t count(const struct th *h, enum ur_counter c)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/transport/owed/remind.c: node 1 answers READs of a peer that is the test, and of another make. */
+/* lib/transport/owed/read_resend.c: node 1 answers READs of a peer that is the test, and of another make. */
 #include "tp_harness.h"
 #include "transport/failure/qp_end.h"
 #include "wire/sack.h"
 
-void ur_suite_remind(void);
+void ur_suite_read_resend(void);
 
 #define MS UR_NS_PER_MS
 #define SILENCE (10 * MS)
@@ -302,9 +302,9 @@ static void remind__ends_with_the_connection(void)
 	th_close(&h);
 }
 
-void ur_suite_remind(void)
+void ur_suite_read_resend(void)
 {
-	CU_pSuite s = CU_add_suite("remind", NULL, NULL);
+	CU_pSuite s = CU_add_suite("read_resend", NULL, NULL);
 
 	CU_ADD_TEST(s, remind__twice);
 	CU_ADD_TEST(s, remind__none_who_never_asked_again);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/transport/owed/keep.c, and what the responder does with it. Node 1 is the responder; its peer is the test, which sends from PSN 100
- * on, or from near the end of the PSNs. The path MTU is 256.
+ * lib/transport/owed/reorder.c, and what the responder does with it. Node 1 is the responder; its peer is the test, which sends from PSN
+ * 100 on, or from near the end of the PSNs. The path MTU is 256.
  */
-#include "keep_harness.h"
+#include "reorder_harness.h"
 
-void ur_suite_keep(void);
+void ur_suite_reorder(void);
 
 /* --- a peer that has not said hello --- */
 
@@ -31,7 +31,7 @@ static void keep__executes_in_order_once_the_hole_is_filled(void)
 	th_expect_ack(&fixture, 1, 105, ACK);
 	CU_ASSERT_TRUE(written(&fixture, 3) && written(&fixture, 4) && written(&fixture, 5));
 	CU_ASSERT_EQUAL(count(&fixture, UR_C_RX_WRITE), 6);
-	CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.keep);
+	CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.reorder);
 	CU_ASSERT_EQUAL(count(&fixture, UR_C_SACK_SENT), 0);
 	th_close(&fixture);
 }
@@ -102,7 +102,7 @@ static void keep__any_order(void)
 			if (!(i & 1))
 				CU_ASSERT_EQUAL(memcmp(fixture.n[1].mem + i * 1024 + 2 * MTU, data + (p + 2) * 16, 40), 0);
 		}
-		CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.keep);
+		CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.reorder);
 		th_close(&fixture);
 	}
 }
@@ -147,7 +147,7 @@ static void keep__refuses_in_turn(void)
 	fixture.n[1].nevents = 0; /* COMM_EST is not looked at here */
 	CU_ASSERT_EQUAL(ur_qp_state(fixture.n[1].qp), IBV_QPS_ERR);
 	th_expect_ack(&fixture, 1, 102, NAK(UR_NAK_REM_ACCESS));
-	CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.keep);
+	CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.reorder);
 	th_close(&fixture);
 }
 
@@ -240,7 +240,7 @@ static void hello__in_the_expected_packet_alone(void)
 		write_one_at(&fixture, 100, i, 0, false);
 	write_one_at(&fixture, 100, 1024, 0, true); /* too late */
 	CU_ASSERT_FALSE(fixture.n[1].qp->resp.peer_sacks);
-	CU_ASSERT_EQUAL(fixture.n[1].qp->resp.odd, 0);
+	CU_ASSERT_EQUAL(fixture.n[1].qp->resp.slow_path, 0);
 	th_close(&fixture);
 }
 
@@ -411,9 +411,9 @@ static void keep__off(void)
 	th_close(&fixture);
 }
 
-void ur_suite_keep(void)
+void ur_suite_reorder(void)
 {
-	CU_pSuite s = CU_add_suite("keep", NULL, NULL);
+	CU_pSuite s = CU_add_suite("reorder", NULL, NULL);
 
 	CU_ADD_TEST(s, keep__executes_in_order_once_the_hole_is_filled);
 	CU_ADD_TEST(s, keep__naks_again_when_the_repetition_lacks_it_too);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What bounds lib/transport/owed/keep.c: memory, the span, READs that cover others, the end of the QP. */
-#include "keep_harness.h"
+/* What bounds lib/transport/owed/reorder.c: memory, the span, READs that cover others, the end of the QP. */
+#include "reorder_harness.h"
 
-void ur_suite_keep_bounds(void);
+void ur_suite_reorder_bounds(void);
 
 /* Of little memory a QP leaves a quarter, of a size, and what finds no room is dropped as if nothing were kept. All of it comes back. */
 static void keep__bounds(void)
@@ -39,10 +39,10 @@ static void keep__bounds(void)
 static void keep__span(void)
 {
 	open_kept(&fixture, 100, 0);
-	write_one(&fixture, 100 + UR_KEEP_SPAN, 0, false);
+	write_one(&fixture, 100 + UR_REORDER_SPAN, 0, false);
 	CU_ASSERT_EQUAL(count(&fixture, UR_C_DROP_OUT_OF_SEQ), 1);
-	CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.keep);
-	write_one(&fixture, 100 + UR_KEEP_SPAN - 1, 0, false);
+	CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.reorder);
+	write_one(&fixture, 100 + UR_REORDER_SPAN - 1, 0, false);
 	CU_ASSERT_EQUAL(count(&fixture, UR_C_RX_KEPT), 1);
 	CU_ASSERT_EQUAL(count(&fixture, UR_C_KEEP_FULL), 0);
 	th_close(&fixture); /* with something kept */
@@ -59,14 +59,14 @@ static void keep__at(void)
 	for (unsigned i = 0; i < ur_array_size(kept); i++)
 		write_one(&fixture, first, kept[i], false);
 	for (unsigned i = 0; i < 80; i++) {
-		const struct ur_kept *k = ur_keep_at(fixture.n[1].qp, ur_psn_add(first, i));
+		const struct ur_reordered *k = ur_reorder_at(fixture.n[1].qp, ur_psn_add(first, i));
 
 		CU_ASSERT_EQUAL(k != NULL, n < ur_array_size(kept) && i == kept[n]);
 		if (k)
 			CU_ASSERT_EQUAL(k->psn, ur_psn_add(first, kept[n++]));
 	}
 	CU_ASSERT_EQUAL(n, ur_array_size(kept));
-	CU_ASSERT_PTR_NULL(ur_keep_next(fixture.n[1].qp));
+	CU_ASSERT_PTR_NULL(ur_reorder_next(fixture.n[1].qp));
 	th_close(&fixture);
 }
 
@@ -95,7 +95,7 @@ static void keep__more_than_a_piece(void)
 /* A READ that covers packets which are kept beyond it, as no honest peer has it, and one that is longer than the span. */
 static void keep__reads_over_others(void)
 {
-	static const uint32_t len[] = {8 * MTU, (UR_KEEP_SPAN + 100) * MTU};
+	static const uint32_t len[] = {8 * MTU, (UR_REORDER_SPAN + 100) * MTU};
 
 	for (unsigned i = 0; i < ur_array_size(len); i++) {
 		struct th_hdr x;
@@ -110,7 +110,7 @@ static void keep__reads_over_others(void)
 		write_one(&fixture, 0xfffffe, 0, false);
 		CU_ASSERT_EQUAL(count(&fixture, UR_C_RX_WRITE), 1);
 		CU_ASSERT_EQUAL(count(&fixture, UR_C_RX_READ), 1);
-		CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.keep);
+		CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.reorder);
 		th_close(&fixture);
 	}
 }
@@ -123,10 +123,10 @@ static void keep__ends_with_the_qp(void)
 	open_kept(&fixture, 100, 0);
 	for (unsigned round = 0; round < 2; round++) {
 		write_one(&fixture, 100, 1, true);
-		CU_ASSERT_PTR_NOT_NULL(fixture.n[1].qp->resp.keep);
+		CU_ASSERT_PTR_NOT_NULL(fixture.n[1].qp->resp.reorder);
 		a.qp_state = round ? IBV_QPS_ERR : IBV_QPS_RESET;
 		CU_ASSERT_EQUAL(ur_qp_modify(fixture.n[1].qp, &a, IBV_QP_STATE, NULL, fixture.now), 0);
-		CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.keep);
+		CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.reorder);
 		if (!round)
 			th_connect(&fixture, 1);
 		CU_ASSERT_FALSE(fixture.n[1].qp->resp.peer_sacks);
@@ -134,9 +134,9 @@ static void keep__ends_with_the_qp(void)
 	th_close(&fixture);
 }
 
-void ur_suite_keep_bounds(void)
+void ur_suite_reorder_bounds(void)
 {
-	CU_pSuite s = CU_add_suite("keep_bounds", NULL, NULL);
+	CU_pSuite s = CU_add_suite("reorder_bounds", NULL, NULL);
 
 	CU_ADD_TEST(s, keep__bounds);
 	CU_ADD_TEST(s, keep__span);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What somebody who cannot see the packets can make a responder keep: how far beyond the expected PSN, and beside the peer's own packet. */
-#include "keep_harness.h"
+#include "reorder_harness.h"
 #include "wire/last_ack.h"
 
-void ur_suite_keep_differs(void);
+void ur_suite_reorder_differs(void);
 
 /* A packet of one kind with PSN 102; what differs from the peer's own. */
 struct forged {
@@ -69,7 +69,7 @@ static void differs__neither_is_kept(void)
 			CU_ASSERT_EQUAL(th_expect_wc(fixture.n[1].rcq, 1, IBV_WC_SUCCESS).imm_data, 7);
 			write_one(&fixture, 100, 3, false);
 			CU_ASSERT_EQUAL(fixture.n[1].qp->resp.epsn, 105);
-			CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.keep);
+			CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.reorder);
 			th_drain(&fixture, 1);
 			th_close(&fixture);
 		}
@@ -113,7 +113,7 @@ static void differs__from_a_read(void)
 	read_of(&fixture, 101, 0, 8 * MTU);
 	write_one(&fixture, 100, 5, false);
 	CU_ASSERT_EQUAL(count(&fixture, UR_C_KEEP_DIFFERS), 1);
-	CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.keep);
+	CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.reorder);
 	write_one(&fixture, 100, 5, false);
 	for (unsigned n = 0; n < 5; n++)
 		write_one(&fixture, 100, n, false);
@@ -136,7 +136,7 @@ static void differs__others_stay(void)
 	for (unsigned n = 0; n < 3; n++)
 		write_one(&fixture, 100, n, false);
 	CU_ASSERT_EQUAL(fixture.n[1].qp->resp.epsn, 104);
-	CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.keep);
+	CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.reorder);
 	th_drain(&fixture, 1);
 	th_close(&fixture);
 }
@@ -150,7 +150,7 @@ static void expect_reach(struct th *h, uint32_t reach)
 	CU_ASSERT_EQUAL(count(h, UR_C_RX_KEPT), before);
 	write_one_at(h, epsn, reach - 1, 0, false);
 	CU_ASSERT_EQUAL(count(h, UR_C_RX_KEPT), before + 1);
-	ur_keep_drop(h->n[1].qp);
+	ur_reorder_drop(h->n[1].qp);
 	h->n[1].qp->resp.nak_sent = 0;
 	th_drain(h, 1);
 }
@@ -173,18 +173,18 @@ static void reach__follows_what_was_executed(void)
 
 	open_kept(&fixture, first, 0);
 	fixture.n[1].qp->resp.shown = 0;
-	expect_reach(&fixture, UR_KEEP_LEAST);
+	expect_reach(&fixture, UR_REORDER_LEAST);
 	for (unsigned i = 0; i < 20; i++) /* guesses show nothing */
 		write_one_at(&fixture, first, 1 + i * 1000, 0, false);
-	ur_keep_drop(fixture.n[1].qp);
+	ur_reorder_drop(fixture.n[1].qp);
 	fixture.n[1].qp->resp.nak_sent = 0;
 	th_drain(&fixture, 1);
-	expect_reach(&fixture, UR_KEEP_LEAST);
+	expect_reach(&fixture, UR_REORDER_LEAST);
 	for (unsigned i = 0; i < 400; i++) { /* slowly */
 		write_next(&fixture, 1);
 		th_sleep(&fixture, 100 * US);
 	}
-	expect_reach(&fixture, UR_KEEP_LEAST);
+	expect_reach(&fixture, UR_REORDER_LEAST);
 	for (unsigned i = 0; i < 400; i++) {
 		write_next(&fixture, 10);
 		th_sleep(&fixture, 50 * US);
@@ -194,7 +194,7 @@ static void reach__follows_what_was_executed(void)
 	write_next(&fixture, 1);
 	expect_reach(&fixture, 4 * fixture.n[1].qp->resp.shown);
 	write_next(&fixture, 20000); /* never so far that PSNs are taken for others */
-	expect_reach(&fixture, UR_KEEP_SPAN);
+	expect_reach(&fixture, UR_REORDER_SPAN);
 	th_close(&fixture);
 }
 
@@ -266,14 +266,14 @@ static void differs__within_a_wide_read(void)
 	th_make(&fixture, 1, &p, UR_OP_READ_REQ, 102, true, &x, NULL, 0);
 	th_feed(&fixture, 1, &p);
 	CU_ASSERT_EQUAL(count(&fixture, UR_C_KEEP_DIFFERS), 1);
-	CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.keep); /* so wide a one is given up with all that is kept */
+	CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.reorder); /* so wide a one is given up with all that is kept */
 	th_drain(&fixture, 1);
 	th_close(&fixture);
 }
 
-void ur_suite_keep_differs(void)
+void ur_suite_reorder_differs(void)
 {
-	CU_pSuite s = CU_add_suite("keep_differs", NULL, NULL);
+	CU_pSuite s = CU_add_suite("reorder_differs", NULL, NULL);
 
 	CU_ADD_TEST(s, differs__neither_is_kept);
 	CU_ADD_TEST(s, differs__from_a_read);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Boards of lib/transport/owed/keep.c that have had no news for long: they give way to QPs that need the room, and end by themselves. */
-#include "keep_harness.h"
+/* Buffers of lib/transport/owed/reorder.c that have had no news for long: they give way to QPs that need the room, and end by themselves.
+ */
+#include "reorder_harness.h"
 
 #define MS UR_NS_PER_MS
 #define OTHERS 3
 #define BOARD (8192 + 16384 + 256) /* more than the size of one, and less than that of two */
-#define ROOM (16 * BOARD * OTHERS) /* for as many boards as there are others */
+#define ROOM (16 * BOARD * OTHERS) /* for as many buffers as there are others */
 
 #define TO_RTR                                                                                                                             \
 	(IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
 
-void ur_suite_keep_idle(void);
+void ur_suite_reorder_idle(void);
 
 static struct ur_qp *others[OTHERS];
 
@@ -36,7 +37,7 @@ static void open_others(struct th *h)
 		CU_ASSERT_EQUAL_FATAL(ur_qp_modify(others[i], &a, init_mask, NULL, h->now), 0);
 		a.qp_state = IBV_QPS_RTR;
 		CU_ASSERT_EQUAL_FATAL(ur_qp_modify(others[i], &a, TO_RTR, &n->path, h->now), 0);
-		others[i]->resp.shown = UR_KEEP_SPAN;
+		others[i]->resp.shown = UR_REORDER_SPAN;
 	}
 }
 
@@ -71,7 +72,7 @@ static void expect_nak_to(struct th *h, uint32_t dqpn, uint32_t psn)
 	CU_ASSERT_EQUAL(a.syndrome, SEQ_NAK);
 }
 
-/* As many QPs have a gap as there are boards. One that needs a board gets that of the QP whose last news is oldest, once that is idle. */
+/* As many QPs have a gap as there are buffers. One that needs a buffer gets that of the QP whose last news is oldest, once that is idle. */
 static void idle__board_is_given_away(void)
 {
 	open_kept(&fixture, 100, ROOM);
@@ -90,10 +91,10 @@ static void idle__board_is_given_away(void)
 	write_one(&fixture, 100, 1, false);
 	CU_ASSERT_EQUAL(count(&fixture, UR_C_KEEP_FULL), 1);
 	CU_ASSERT_EQUAL(count(&fixture, UR_C_KEEP_IDLE), 1);
-	CU_ASSERT_PTR_NOT_NULL(fixture.n[1].qp->resp.keep);
-	CU_ASSERT_PTR_NOT_NULL(others[0]->resp.keep);
-	CU_ASSERT_PTR_NULL(others[1]->resp.keep);
-	CU_ASSERT_PTR_NOT_NULL(others[2]->resp.keep);
+	CU_ASSERT_PTR_NOT_NULL(fixture.n[1].qp->resp.reorder);
+	CU_ASSERT_PTR_NOT_NULL(others[0]->resp.reorder);
+	CU_ASSERT_PTR_NULL(others[1]->resp.reorder);
+	CU_ASSERT_PTR_NOT_NULL(others[2]->resp.reorder);
 	expect_nak_to(&fixture, 0x10701, 100); /* its peer is told, and sends all again */
 	th_expect_quiet(&fixture, 1);
 	for (uint32_t psn = 100; psn < 103; psn++)
@@ -120,8 +121,8 @@ static void idle__copies_are_given_away(void)
 	for (unsigned k = 0; k < 500; k++)
 		write_one_at(&fixture, 100, 501 + k, 0, false);
 	CU_ASSERT_EQUAL(count(&fixture, UR_C_KEEP_IDLE), 2);
-	CU_ASSERT_PTR_NULL(others[0]->resp.keep);
-	CU_ASSERT_PTR_NULL(others[1]->resp.keep);
+	CU_ASSERT_PTR_NULL(others[0]->resp.reorder);
+	CU_ASSERT_PTR_NULL(others[1]->resp.reorder);
 	th_drain(&fixture, 1);
 	close_all(&fixture);
 }
@@ -153,13 +154,13 @@ static void idle__ends_by_itself(void)
 			for (unsigned i = 0; i < 4; i++)
 				write_one(&fixture, 100, i, false);
 			CU_ASSERT_EQUAL(fixture.n[1].qp->resp.epsn, 104);
-			CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.keep);
+			CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.reorder);
 			th_drain(&fixture, 1);
 			th_close(&fixture);
 		}
 }
 
-/* Without need, each board that is begun ends one that is old. */
+/* Without need, each buffer that is begun ends one that is old. */
 static void idle__ends_when_another_begins(void)
 {
 	open_kept(&fixture, 100, 0);
@@ -170,13 +171,13 @@ static void idle__ends_when_another_begins(void)
 	th_sleep(&fixture, 4001 * MS);
 	write_one(&fixture, 100, 1, false);
 	CU_ASSERT_EQUAL(count(&fixture, UR_C_KEEP_IDLE), 1);
-	CU_ASSERT_PTR_NULL(others[0]->resp.keep);
-	CU_ASSERT_PTR_NOT_NULL(others[1]->resp.keep);
+	CU_ASSERT_PTR_NULL(others[0]->resp.reorder);
+	CU_ASSERT_PTR_NOT_NULL(others[1]->resp.reorder);
 	expect_nak_to(&fixture, 0x10700, 100);
 	close_all(&fixture);
 }
 
-/* What is too far ahead to be kept begins no board, and ends none. */
+/* What is too far ahead to be kept begins no buffer, and ends none. */
 static void idle__stays_when_none_begins(void)
 {
 	open_kept(&fixture, 100, 0);
@@ -185,17 +186,17 @@ static void idle__stays_when_none_begins(void)
 		write_to(&fixture, others[i], 102);
 	th_drain(&fixture, 1);
 	th_sleep(&fixture, 4001 * MS);
-	write_one_at(&fixture, 100, UR_KEEP_SPAN, 1, false);
+	write_one_at(&fixture, 100, UR_REORDER_SPAN, 1, false);
 	CU_ASSERT_EQUAL(count(&fixture, UR_C_KEEP_IDLE), 0);
-	CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.keep);
-	CU_ASSERT_PTR_NOT_NULL(others[0]->resp.keep);
+	CU_ASSERT_PTR_NULL(fixture.n[1].qp->resp.reorder);
+	CU_ASSERT_PTR_NOT_NULL(others[0]->resp.reorder);
 	th_drain(&fixture, 1);
 	close_all(&fixture);
 }
 
-void ur_suite_keep_idle(void)
+void ur_suite_reorder_idle(void)
 {
-	CU_pSuite s = CU_add_suite("keep_idle", NULL, NULL);
+	CU_pSuite s = CU_add_suite("reorder_idle", NULL, NULL);
 
 	CU_ADD_TEST(s, idle__board_is_given_away);
 	CU_ADD_TEST(s, idle__copies_are_given_away);

@@ -265,7 +265,7 @@ static void read__pieces_sent_again_wait_for_one_another(void)
 	th_open(&h, &o);
 	th_post(&h, 0, IBV_WR_RDMA_READ, 1, 0, 16 * 256, 0, IBV_SEND_SIGNALED);
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 2);
-	h.n[0].qp->req.repair.one_hole = true; /* as its answers have told */
+	h.n[0].qp->req.scoreboard.one_hole = true; /* as its answers have told */
 	th_sleep(&h, 2 * UR_NS_PER_MS);
 	h.n[0].qp->req.window.size = 16;
 	CU_ASSERT_TRUE(th_pull(&h, 0, &p));
