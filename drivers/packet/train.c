@@ -13,8 +13,8 @@
 /* Is there a BTH for the same QP as the first one's, k packets later? */
 static bool follows(const uint8_t *bth, const uint8_t *first, uint32_t k)
 {
-	return memcmp(bth + 2, first + 2, 2) == 0 && ur_get24(bth + 5) == ur_get24(first + 5) &&
-	       ur_get24(bth + 9) == ((ur_get24(first + 9) + k) & UR_PSN_MASK);
+	return memcmp(bth + UR_BTH_PKEY, first + UR_BTH_PKEY, 2) == 0 && ur_get24(bth + UR_BTH_QPN) == ur_get24(first + UR_BTH_QPN) &&
+	       ur_get24(bth + UR_BTH_PSN) == ((ur_get24(first + UR_BTH_PSN) + k) & UR_PSN_MASK);
 }
 
 /* The length of the packets of a train that begins with the BTH of its first packet, when the kernel does not say it; 0 when unknown. */

@@ -158,7 +158,7 @@ bool ur_fault_corrupt(uint8_t *frame, uint32_t len, const struct ur_fault_frame 
 	if (!bits)
 		return false;
 	first += ur_rng_below(rng, bits);
-	if (first / 8 == f->bth_off + 4) /* which routers may change, and no ICRC covers */
+	if (first / 8 == f->bth_off + UR_BTH_ECN) /* which routers may change, and no ICRC covers */
 		first += 8;
 	frame[first / 8] ^= (uint8_t)(0x80u >> first % 8);
 	if (!r->fix)

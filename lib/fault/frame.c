@@ -62,7 +62,7 @@ static uint32_t end_of(const uint8_t *f, uint32_t len, uint32_t l3, unsigned ver
 
 int16_t ur_fault_syndrome(const uint8_t *bth, uint32_t len)
 {
-	const struct ur_opcode_info *info = ur_opcode(bth[0]);
+	const struct ur_opcode_info *info = ur_opcode(bth[UR_BTH_OPCODE]);
 	const uint32_t at = UR_BTH_LEN + (uint32_t)info->off_aeth;
 
 	return info->flags & UR_OPF_AETH && at < len ? bth[at] : -1;

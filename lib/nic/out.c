@@ -289,7 +289,7 @@ static bool destination(const struct ur_pkt *p, uint32_t *dqpn)
 {
 	if (!(p->flags & UR_PKT_BARE) || p->len < UR_BTH_LEN)
 		return false;
-	*dqpn = ur_get24(p->data + 5);
+	*dqpn = ur_get24(p->data + UR_BTH_QPN);
 	return *dqpn != UR_QPN_MCAST; /* every process has a copy from the kernel */
 }
 

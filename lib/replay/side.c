@@ -116,7 +116,7 @@ void side_feed(struct side *s, const struct rec *r)
 	p.bth = r->pkt.bth;
 	p.bth_off = r->pkt.bth_off;
 	if (p.bth.dqpn != UR_QPN_MCAST)
-		ur_put24(p.data + p.bth_off + 5, ur_qp_num(s->qp)); /* the BTH's destination QP */
+		ur_put24(p.data + p.bth_off + UR_BTH_QPN, ur_qp_num(s->qp));
 	xrc_rename(s, &p);
 	rewrite_key(s, &p);
 	body = p.len - UR_ICRC_LEN;

@@ -37,7 +37,7 @@ struct only {
 
 bool ur_rx_only_may(const uint8_t *bth)
 {
-	return (bth[0] == WRITE_ONLY || bth[0] == SEND_ONLY) && !(bth[1] & VERSION);
+	return (bth[UR_BTH_OPCODE] == WRITE_ONLY || bth[UR_BTH_OPCODE] == SEND_ONLY) && !(bth[UR_BTH_FLAGS] & VERSION);
 }
 
 static bool icrc_ok(const struct only *o, const uint8_t *b, uint32_t crc)
@@ -200,7 +200,7 @@ static void accept(const struct only *o, uint32_t first)
 static bool find_payload(struct only *o)
 {
 	const struct ur_row *row = o->walk.row;
-	const uint32_t ext = row->bth[0] == WRITE_ONLY ? RETH_LEN : 0, pad = row->bth[1] >> PAD_AT & 3;
+	const uint32_t ext = row->bth[UR_BTH_OPCODE] == WRITE_ONLY ? RETH_LEN : 0, pad = row->bth[UR_BTH_FLAGS] >> PAD_AT & 3;
 
 	if (row->stride < UR_BTH_LEN + ext + pad + UR_ICRC_LEN)
 		return false;
@@ -211,12 +211,12 @@ static bool find_payload(struct only *o)
 
 unsigned ur_rx_only(struct ur_qp *qp, const struct ur_row *row, ur_time now)
 {
-	const bool write = row->bth[0] == WRITE_ONLY;
+	const bool write = row->bth[UR_BTH_OPCODE] == WRITE_ONLY;
 	const uint32_t first = qp->resp.epsn;
-	struct only o = {.qp = qp, .n = row->n, .solicited = row->bth[1] & SOLICITED};
+	struct only o = {.qp = qp, .n = row->n, .solicited = row->bth[UR_BTH_FLAGS] & SOLICITED};
 
 	o.walk.row = row;
-	if (ur_get24(row->bth + 9) != first || qp->resp.expect || !ur_resp_is_ready(&qp->resp) || !find_payload(&o))
+	if (ur_get24(row->bth + UR_BTH_PSN) != first || qp->resp.expect || !ur_resp_is_ready(&qp->resp) || !find_payload(&o))
 		return 0;
 	if (write ? !find_region(&o) : !find_receives(&o))
 		return 0;

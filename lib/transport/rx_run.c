@@ -69,13 +69,14 @@ static bool is_middle(uint8_t op)
 /* The middle of a message has no pad, and asks for no event. */
 static bool middle_may(const uint8_t *bth)
 {
-	return is_middle(bth[0]) && !(bth[1] & ~MIGREQ);
+	return is_middle(bth[UR_BTH_OPCODE]) && !(bth[UR_BTH_FLAGS] & ~MIGREQ);
 }
 
 /* Whatever else is not usual in a BTH: another partition, marks, bits that are reserved. */
 static bool plain(const uint8_t *bth)
 {
-	return !bth[4] && ur_pkey_ok(ur_get16(bth + 2)) && !(ur_get32(bth + 8) & ~(UR_RX_ASKS | UR_PSN_MASK));
+	return !bth[UR_BTH_ECN] && ur_pkey_ok(ur_get16(bth + UR_BTH_PKEY)) &&
+	       !(ur_get32(bth + UR_BTH_ACKREQ) & ~(UR_RX_ASKS | UR_PSN_MASK));
 }
 
 static bool find_place(struct ur_qp *qp, uint8_t op, struct ur_rx_run *run)
@@ -95,8 +96,8 @@ static bool may_be_run(const struct ur_row *row)
 
 static unsigned middles(struct ur_qp *qp, const struct ur_row *row, ur_time now)
 {
-	const uint8_t op = row->bth[0];
-	struct ur_rx_run run = {.n = row->n, .psn = ur_get24(row->bth + 9)};
+	const uint8_t op = row->bth[UR_BTH_OPCODE];
+	struct ur_rx_run run = {.n = row->n, .psn = ur_get24(row->bth + UR_BTH_PSN)};
 	struct copy c = {.run = &run, .mtu = row->stride - UR_BTH_LEN - UR_ICRC_LEN};
 
 	if (qp->mtu != c.mtu || !find_place(qp, op, &run) || run.n < LEAST)
@@ -123,14 +124,14 @@ unsigned ur_tp_rx_run(struct ur_tp *tp, const struct ur_row *row, ur_time now)
 
 	if (!may_be_run(row))
 		return 0;
-	qp = ur_qp_find(tp, ur_get24(row->bth + 5));
+	qp = ur_qp_find(tp, ur_get24(row->bth + UR_BTH_QPN));
 	if (!qp || qp->type != IBV_QPT_RC || !qp->path || !ur_pkt_is_between(row->like, qp->path))
 		return 0;
 	st = ur_qp_st(qp);
 	if (st != IBV_QPS_RTS && st != IBV_QPS_RTR)
 		return 0;
 	tp->now = now;
-	n = is_middle(row->bth[0]) ? middles(qp, row, now) : ur_rx_only(qp, row, now);
+	n = is_middle(row->bth[UR_BTH_OPCODE]) ? middles(qp, row, now) : ur_rx_only(qp, row, now);
 	if (ur_unlikely(qp->broken))
 		ur_qp_to_err(qp);
 	return n;

@@ -13,6 +13,17 @@
 #define UR_PKEY_DEFAULT 0xffff
 #define UR_QPN_MCAST 0xffffff /* destination QP of multicasts */
 
+/* Where the fields of the BTH begin. */
+enum {
+	UR_BTH_OPCODE = 0,
+	UR_BTH_FLAGS = 1, /* SE, MigReq, pad count, header version */
+	UR_BTH_PKEY = 2,
+	UR_BTH_ECN = 4, /* FECN and BECN, which routers may change, and reserved bits */
+	UR_BTH_QPN = 5,
+	UR_BTH_ACKREQ = 8, /* in bit 7; and reserved bits */
+	UR_BTH_PSN = 9,
+};
+
 struct ur_reth {
 	uint64_t va;
 	uint32_t rkey;

@@ -22,7 +22,7 @@ uint32_t ur_row_icrc(const struct ur_row *r, struct ur_row_headers *h)
 		ur_udp_put_lengths(h->bytes + like->l3_off, like->ip_version, r->stride + UR_UDP_LEN);
 		state = ur_icrc_begin(h->bytes + like->l3_off, like->ip_version, like->bth_off - like->l3_off + UR_BTH_LEN);
 	}
-	return r->bth[8] & 0x80 ? state ^ UR_ICRC_ACKREQ : state;
+	return r->bth[UR_BTH_ACKREQ] & 0x80 ? state ^ UR_ICRC_ACKREQ : state;
 }
 
 /* Some devices count the IPv4 identification on, from packet to packet. */

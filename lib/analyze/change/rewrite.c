@@ -30,9 +30,9 @@ static void headers(struct ur_rewrite *w, const struct copy *c)
 	const bool alone = (p->bth.opcode & UR_SERVICE_MASK) == UR_UD;
 	uint8_t *bth = copied(c, p->bth_at);
 
-	ur_put24(bth + 5, rewrite_qpn(w, &p->dst, p->bth.dqpn));
+	ur_put24(bth + UR_BTH_QPN, rewrite_qpn(w, &p->dst, p->bth.dqpn));
 	if (p->bth.opcode != UR_OP_CNP) /* whose PSN is zero */
-		ur_put24(bth + 9, rewrite_psn(w, &p->src, alone ? NULL : &p->dst, p->bth.psn));
+		ur_put24(bth + UR_BTH_PSN, rewrite_psn(w, &p->src, alone ? NULL : &p->dst, p->bth.psn));
 	if (p->ext && p->op->flags & UR_OPF_DETH) {
 		uint8_t *deth = copied(c, p->ext) + p->op->off_deth;
 

@@ -331,7 +331,7 @@ static void packet(struct ur_compare *c, unsigned place, const struct an_pkt *p)
 	if (!p->ext || p->bad_opcode || (p->wrong && !q.damaged))
 		return;
 	memcpy(bth, p->ext - UR_BTH_LEN, UR_BTH_LEN);
-	bth[4] = 0; /* congestion bits, which routers change */
+	bth[UR_BTH_ECN] = 0;
 	q.key = an_key(c->salt, &p->src, &p->dst,
 		       (uint64_t)ur_icrc_add(ur_icrc_add(0, bth, UR_BTH_LEN), p->ext, p->op->ext_len) << 32 |
 			       (uint64_t)p->payload_len << 24 | p->bth.psn);

@@ -322,14 +322,15 @@ static struct ur_reordered *holder(const struct ur_qp *qp, uint32_t psn)
 	}
 }
 
-#define SE_AND_PAD 0xb0u /* of the second byte of the BTH */
+#define SE_AND_PAD 0xb0u /* of UR_BTH_FLAGS */
 
 /* What a repetition may not change: flags beside these, and what the reserved bits say, it may (wire/sack.h). */
 static bool is_same(const struct ur_reordered *c, const struct ur_pkt *p, uint32_t off)
 {
 	const uint8_t *b = p->data + p->bth_off;
 
-	return c->payload_off == off && c->payload_len == p->payload_len && c->bytes[0] == b[0] && !((c->bytes[1] ^ b[1]) & SE_AND_PAD) &&
+	return c->payload_off == off && c->payload_len == p->payload_len && c->bytes[UR_BTH_OPCODE] == b[UR_BTH_OPCODE] &&
+	       !((c->bytes[UR_BTH_FLAGS] ^ b[UR_BTH_FLAGS]) & SE_AND_PAD) &&
 	       !memcmp(c->bytes + UR_BTH_LEN, b + UR_BTH_LEN, off - UR_BTH_LEN + p->payload_len);
 }
 
@@ -340,7 +341,7 @@ static bool is_part(const struct ur_qp *qp, const struct ur_reordered *c, const 
 	const uint64_t at = (uint64_t)((p->bth.psn - c->psn) & UR_PSN_MASK) << qp->mtu_shift;
 	struct ur_reth h, whole;
 
-	if (!(op->flags & UR_OPF_READ) || c->bytes[0] != p->bth.opcode || memcmp(ext, kept, op->off_reth))
+	if (!(op->flags & UR_OPF_READ) || c->bytes[UR_BTH_OPCODE] != p->bth.opcode || memcmp(ext, kept, op->off_reth))
 		return false;
 	ur_reth_get(ext + op->off_reth, &h);
 	ur_reth_get(kept + op->off_reth, &whole);

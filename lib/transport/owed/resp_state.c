@@ -41,7 +41,7 @@ bool ur_resp_rd_room(struct ur_qp *qp)
  */
 bool ur_resp_must_wait(struct ur_qp *qp, const struct ur_reordered *k)
 {
-	return ur_opcode(k->bytes[0])->flags & UR_OPF_ANSWERED && qp->resp.rd_n && !ur_resp_rd_room(qp);
+	return ur_opcode(k->bytes[UR_BTH_OPCODE])->flags & UR_OPF_ANSWERED && qp->resp.rd_n && !ur_resp_rd_room(qp);
 }
 
 static bool may_run_kept(struct ur_qp *qp)

@@ -37,7 +37,7 @@ static inline void ur_rx_walk_begin(struct ur_rx_walk *w, const struct ur_row *r
 	w->row = row;
 	memcpy(&w->like, row->bth, sizeof(w->like));
 	w->done = w->asked = w->asked_psn = 0;
-	w->icrc = (struct ur_icrc_run){.psn = ur_get24(row->bth + 9), .place = row->place};
+	w->icrc = (struct ur_icrc_run){.psn = ur_get24(row->bth + UR_BTH_PSN), .place = row->place};
 	w->icrc.ip_version = row->apart ? 0 : row->like->ip_version;
 	w->icrc.state = ur_row_icrc(row, &w->headers);
 }
@@ -51,7 +51,7 @@ __attribute__((always_inline)) static inline const uint8_t *ur_rx_walk_at(const 
 
 	if (apart && ur_unlikely(!(b = ur_row_at(w->row, &w->headers, i, &change))))
 		return NULL;
-	word = ur_get32(b + 8);
+	word = ur_get32(b + UR_BTH_ACKREQ);
 	*crc = w->icrc.state ^ change ^ (word & UR_RX_ASKS ? UR_ICRC_ACKREQ : 0);
 	memcpy(&here, b, sizeof(here));
 	return ur_likely(here == w->like && (word & ~UR_RX_ASKS) == w->icrc.psn) ? b : NULL;

@@ -248,7 +248,7 @@ static void next_of_row(struct ur_txbuf *b, const struct ur_pkt *last)
 	}
 	if (b->row.psn == UR_TXBUF_NO_ROW) {
 		memcpy(bth, last->data + last->bth_off, UR_BTH_LEN);
-		bth[8] = 0;
+		bth[UR_BTH_ACKREQ] = 0;
 		b->row = (struct ur_icrc_run){.psn = last->bth.psn};
 		b->row.state = begin_icrc(b, last, bth, UR_BTH_LEN, last->len - last->bth_off, 0);
 	}
@@ -274,7 +274,7 @@ struct ur_pkt *ur_txbuf_like(struct ur_qp *qp, bool asks)
 	p->len = last->len;
 	p->bth.psn = b->row.psn;
 	p->bth.ackreq = asks;
-	ur_put32(p->data + p->bth_off + 8, (uint32_t)asks << 31 | b->row.psn);
+	ur_put32(p->data + p->bth_off + UR_BTH_ACKREQ, (uint32_t)asks << 31 | b->row.psn);
 	b->pkts[b->n++] = p;
 	return p;
 }
@@ -352,7 +352,7 @@ static void build_apart(void *arg)
 
 static void trace_run(const struct ur_qp *qp, const uint8_t *bth)
 {
-	UR_TRACE(qp->tp->trace, TX, qp->qpn, qp->dqpn, bth[0], ur_get24(bth + 9), qp->mtu, bth[8] >> 7);
+	UR_TRACE(qp->tp->trace, TX, qp->qpn, qp->dqpn, bth[UR_BTH_OPCODE], ur_get24(bth + UR_BTH_PSN), qp->mtu, bth[UR_BTH_ACKREQ] >> 7);
 }
 
 /* After the packet whose BTH is at `bth` in `p`, as number `place` of its train. */
@@ -363,7 +363,8 @@ static void begin_run(struct ur_txbuf *b, struct repeat *r, const struct ur_pkt 
 	like[0] = r->run->opcode;
 	like[1] &= (uint8_t)~0xb0; /* SE, and the pad */
 	like[8] = 0;
-	r->icrc = (struct ur_icrc_run){.psn = ur_get24(like + 9), .place = (uint8_t)place, .ip_version = b->open ? p->ip_version : 0};
+	r->icrc = (struct ur_icrc_run){
+		.psn = ur_get24(like + UR_BTH_PSN), .place = (uint8_t)place, .ip_version = b->open ? p->ip_version : 0};
 	r->icrc.state = begin_icrc(b, p, like, UR_BTH_LEN, bytes, place);
 	r->like = like;
 }
@@ -429,7 +430,7 @@ static void end_apart(struct ur_qp *qp, const struct ur_pkt *from, struct repeat
 		struct ur_pkt *p = r->pkts[i];
 
 		p->bth.psn = ur_psn_add(from->bth.psn, 1 + i);
-		p->bth.ackreq = p->data[p->bth_off + 8] >> 7;
+		p->bth.ackreq = p->data[p->bth_off + UR_BTH_ACKREQ] >> 7;
 		if (r->refer) {
 			p->seg[0].data += i * r->mtu;
 			p->nseg = 1;

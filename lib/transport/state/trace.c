@@ -23,7 +23,8 @@ void ur_tp_trace_row(const struct ur_qp *qp, const struct ur_row *row, unsigned 
 	for (unsigned i = 0; i < n; i++) {
 		const uint8_t *b = row->apart ? row->apart[i]->data + row->like->bth_off : row->bth + (size_t)i * row->stride;
 
-		UR_TRACE(qp->tp->trace, RX, ur_get24(b + 5), b[0], ur_get24(b + 9), len, b[8] >> 7, ur_tos_is_ce(row->like->tos));
+		UR_TRACE(qp->tp->trace, RX, ur_get24(b + UR_BTH_QPN), b[UR_BTH_OPCODE], ur_get24(b + UR_BTH_PSN), len,
+			 b[UR_BTH_ACKREQ] >> 7, ur_tos_is_ce(row->like->tos));
 	}
 }
 
