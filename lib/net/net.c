@@ -79,10 +79,7 @@ struct ur_pkt *ur_net_alloc_pkt(struct ur_net *net)
 {
 	struct ur_pkt *p;
 
-	if (net->cfg.alloc(net->cfg.ctx, &p, 1) == 1)
-		return p;
-	ur_net_count(net, UR_C_TX_NO_BUFFER);
-	return NULL;
+	return net->cfg.alloc(net->cfg.ctx, &p, 1) == 1 ? p : NULL;
 }
 
 int ur_net_resolve(const struct ur_net *net, const struct ur_net_path_attr *a, struct ur_net_target *t)

@@ -6,6 +6,8 @@
 #include "nic/nic.h"
 #include "wire/frame.h"
 
+/* As ur_tp_config.alloc, from the port, if there is one; counts when that has none. */
+unsigned ur_nic_alloc(void *ctx, struct ur_pkt **pkts, unsigned n);
 /* Sends one complete frame, to the port or to ourselves; takes it. */
 void ur_nic_send_one(struct ur_nic *nic, struct ur_pkt *p);
 

@@ -90,7 +90,7 @@ void ur_nic_send_mad(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[U
 	struct ur_pkt *p;
 	unsigned at;
 
-	if (!nic->port || ur_queue_alloc(nic->port->queue, &p, 1) != 1)
+	if (!ur_nic_alloc(nic, &p, 1))
 		return; /* the connection manager sends it again */
 	at = ur_net_headroom(nic->net, &attr);
 	mad_put_headers(p, at, psn);

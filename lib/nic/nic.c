@@ -25,12 +25,15 @@
 
 /* --- packet buffers for the layers below --- */
 
-static unsigned nic_alloc(void *ctx, struct ur_pkt **pkts, unsigned n)
+unsigned ur_nic_alloc(void *ctx, struct ur_pkt **pkts, unsigned n)
 {
 	struct ur_nic *nic = ctx;
-	unsigned got = nic->port ? ur_queue_alloc(nic->port->queue, pkts, n) : 0;
+	unsigned got;
 
-	if (ur_unlikely(got < n))
+	if (ur_unlikely(!nic->port))
+		return 0;
+	got = ur_queue_alloc(nic->port->queue, pkts, n);
+	if (ur_unlikely(!got))
 		ur_count(&nic->counters, UR_C_TX_NO_BUFFER);
 	return got;
 }
@@ -89,7 +92,7 @@ static bool nic_qp_in_use(void *ctx, uint32_t qpn, ur_time now)
 static int nic_create_layers(struct ur_nic *nic)
 {
 	struct ur_tp_config tp = {.ctx = nic,
-				  .alloc = nic_alloc,
+				  .alloc = ur_nic_alloc,
 				  .free = nic_free,
 				  .alloc_train = nic_alloc_train,
 				  .unread = ur_nic_unread,
@@ -112,7 +115,7 @@ static int nic_create_layers(struct ur_nic *nic)
 				  .only_short = ur_nic_only_short,
 				  .tokens = nic->cfg.tokens};
 	struct ur_net_config net = {.ctx = nic,
-				    .alloc = nic_alloc,
+				    .alloc = ur_nic_alloc,
 				    .free = nic_free,
 				    .output = nic_output,
 				    .wheel = nic->wheel,

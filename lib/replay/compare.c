@@ -474,7 +474,7 @@ static void finish_counters(struct side *s)
 					       UR_C_RNR_NAK_SENT,   UR_C_RNR_NAK_RCVD};
 	static const enum ur_counter never[] = {UR_C_DROP_OPCODE, UR_C_DROP_QPN,      UR_C_DROP_QP_STATE, UR_C_DROP_PKEY,  UR_C_DROP_SOURCE,
 						UR_C_RETRY_EXC,   UR_C_RNR_RETRY_EXC, UR_C_REMOTE_ACCESS, UR_C_REMOTE_INV, UR_C_REMOTE_OP,
-						UR_C_REQ_CQE_ERR, UR_C_RESP_CQE_ERR,  UR_C_TX_NO_BUFFER};
+						UR_C_REQ_CQE_ERR, UR_C_RESP_CQE_ERR};
 	bool lossy = stream_lossy(&s->in) || stream_lossy(&s->out) || s->count.v[UR_C_PROBE];
 
 	for (unsigned i = 0; i < ur_array_size(loss) && !lossy; i++)

@@ -67,7 +67,7 @@ enum ur_cwnd_when {
 
 struct ur_tp_config {
 	void *ctx; /* handed to the functions below */
-	/* Packets to build frames in, as ur_queue_ops.alloc; may give fewer than asked. */
+	/* Packets to build frames in, as ur_queue_ops.alloc; may give fewer than asked. Counts UR_C_TX_NO_BUFFER when it gives none. */
 	unsigned (*alloc)(void *ctx, struct ur_pkt **pkts, unsigned n);
 	void (*free)(void *ctx, struct ur_pkt **pkts, unsigned n);
 	struct ur_pkt *(*alloc_train)(void *ctx); /* as ur_queue_ops.alloc_train; called while ur_tp_set_train allows trains */

@@ -64,7 +64,6 @@ struct ur_pkt *ur_tp_pkt(struct ur_tp *tp)
 		tp->nstash = tp->c.alloc(tp->c.ctx, tp->stash, UR_TX_STASH);
 		if (!tp->nstash) {
 			tp->starved = true;
-			ur_count(tp->c.counters, UR_C_TX_NO_BUFFER);
 			return NULL;
 		}
 	}
