@@ -121,7 +121,7 @@ static void open_farewells(struct ur_engine *e)
 		ur_farewells_open(e->hostif.name, e->hostif.ifindex, ur_progress_wake, e, &e->farewells);
 }
 
-static uint8_t follow_when(const char *congestion)
+static uint8_t cwnd_when(const char *congestion)
 {
 	if (!strcmp(congestion, "auto"))
 		return UR_CWND_LOSSES;
@@ -154,12 +154,12 @@ static int create_nic(struct ur_engine *e)
 				   .orphaned = orphaned,
 				   .narrow = narrow,
 				   .trouble = trouble,
-				   .cc = strcmp(e->cfg.congestion, "off") != 0,
-				   .cwnd = follow_when(e->cfg.congestion),
+				   .tp.cc = strcmp(e->cfg.congestion, "off") != 0,
+				   .tp.cwnd = cwnd_when(e->cfg.congestion),
 				   .packets = !e->cfg.one_copy,
-				   .selective_repeat = e->cfg.selective_repeat != 0,
-				   .populate = ur_populate_supported() ? ur_populate : NULL,
-				   .copy = ur_user_copy};
+				   .tp.selective_repeat = e->cfg.selective_repeat != 0,
+				   .tp.populate = ur_populate_supported() ? ur_populate : NULL,
+				   .tp.copy = ur_user_copy};
 	int err;
 
 	open_farewells(e);
@@ -173,7 +173,7 @@ static int create_nic(struct ur_engine *e)
 		nc.sibling = sibling;
 		nc.fetch = fetch;
 		nc.token = token;
-		nc.tokens = ur_local_tokens(e->local);
+		nc.tp.tokens = ur_local_tokens(e->local);
 		nc.watched = watched;
 		nc.alive = alive;
 	}
@@ -181,7 +181,7 @@ static int create_nic(struct ur_engine *e)
 		ur_engine_set_error("the kernel provides no random numbers (%s): allow the system call getrandom", strerror(errno));
 		return EIO;
 	}
-	nc.slot = e->registry ? ur_registry_slot(e->registry) : (uint8_t)(1 + getpid() % 255);
+	nc.tp.slot = e->registry ? ur_registry_slot(e->registry) : (uint8_t)(1 + getpid() % 255);
 	err = ur_nic_create(&nc, ur_engine_now(), &e->nic);
 	explicit_bzero(&nc.seed, sizeof(nc.seed));
 	if (err)

@@ -37,7 +37,7 @@ static enum ur_cm_peer peer_is(void *ctx, const struct ur_gid *peer, uint32_t id
 
 	if (ur_net_gid_find(nic->net, peer) < 0)
 		return UR_CM_PEER_REMOTE;
-	return id >> 24 == nic->cfg.slot || nic->cfg.alive(nic->cfg.ctx, (uint8_t)(id >> 24)) ? UR_CM_PEER_SIBLING : UR_CM_PEER_ENDED;
+	return id >> 24 == nic->cfg.tp.slot || nic->cfg.alive(nic->cfg.ctx, (uint8_t)(id >> 24)) ? UR_CM_PEER_SIBLING : UR_CM_PEER_ENDED;
 }
 
 static void check_siblings(struct ur_timer *t, ur_time now)

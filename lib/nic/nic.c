@@ -91,29 +91,7 @@ static bool nic_qp_in_use(void *ctx, uint32_t qpn, ur_time now)
 
 static int nic_create_layers(struct ur_nic *nic)
 {
-	struct ur_tp_config tp = {.ctx = nic,
-				  .alloc = ur_nic_alloc,
-				  .free = nic_free,
-				  .alloc_train = nic_alloc_train,
-				  .unread = ur_nic_unread,
-				  .wheel = nic->wheel,
-				  .counters = &nic->counters,
-				  .random = &nic->random,
-				  .slot = nic->cfg.slot,
-				  .window = nic->cfg.window,
-				  .plain_recovery = nic->cfg.plain_recovery,
-				  .bulk_least = nic->cfg.bulk_least,
-				  .bulk_most = nic->cfg.bulk_most,
-				  .selective_repeat = nic->cfg.selective_repeat,
-				  .reorder_bytes = nic->cfg.reorder_bytes,
-				  .cc = nic->cfg.cc,
-				  .cwnd = nic->cfg.cwnd,
-				  .populate = nic->cfg.populate,
-				  .copy = nic->cfg.copy,
-				  .fetch = nic_fetch,
-				  .token = nic_token,
-				  .only_short = ur_nic_only_short,
-				  .tokens = nic->cfg.tokens};
+	struct ur_tp_config tp = nic->cfg.tp;
 	struct ur_net_config net = {.ctx = nic,
 				    .alloc = ur_nic_alloc,
 				    .free = nic_free,
@@ -138,9 +116,21 @@ static int nic_create_layers(struct ur_nic *nic)
 				  .random = &nic->random,
 				  .ca_guid = nic->cfg.guid,
 				  .half_open = nic->cfg.half_open,
-				  .slot = nic->cfg.slot};
-	int err = ur_tp_create(&tp, &nic->tp);
+				  .slot = nic->cfg.tp.slot};
+	int err;
 
+	tp.ctx = nic;
+	tp.alloc = ur_nic_alloc;
+	tp.free = nic_free;
+	tp.alloc_train = nic_alloc_train;
+	tp.unread = ur_nic_unread;
+	tp.fetch = nic_fetch;
+	tp.token = nic_token;
+	tp.only_short = ur_nic_only_short;
+	tp.wheel = nic->wheel;
+	tp.counters = &nic->counters;
+	tp.random = &nic->random;
+	err = ur_tp_create(&tp, &nic->tp);
 	if (!err)
 		ur_tp_set_port_mtu(nic->tp, 128u << ur_max_path_mtu(nic->cfg.mtu));
 	if (!err)
@@ -158,7 +148,7 @@ void ur_nic_set_watched(struct ur_nic *nic)
 {
 	nic->watched = nic->cfg.packets || nic->faults || nic->capture || nic->trace;
 	for (unsigned s = 1; s < UR_NIC_OUTS; s++)
-		ur_tp_set_takes(nic->tp, (uint8_t)s, !nic->watched && s == nic->cfg.slot ? UR_TP_BULK | UR_TP_SLIM : 0);
+		ur_tp_set_takes(nic->tp, (uint8_t)s, !nic->watched && s == nic->cfg.tp.slot ? UR_TP_BULK | UR_TP_SLIM : 0);
 	if (nic->cfg.watched)
 		nic->cfg.watched(nic->cfg.ctx, nic->watched);
 }

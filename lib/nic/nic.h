@@ -39,21 +39,13 @@ struct ur_nic_out {
 struct ur_nic_config {
 	struct ur_seed seed; /* of all that peers must not guess */
 	uint64_t guid;       /* CA GUID, derived from the MAC address */
-	uint8_t slot;        /* top byte of QPNs and communication ids, at least 1 */
-	uint32_t half_open;  /* as in ur_cm_config */
-	unsigned window;     /* as in ur_tp_config */
-	bool plain_recovery; /* as in ur_tp_config, and so are these: */
-	uint32_t bulk_least, bulk_most;
-	bool selective_repeat;
-	size_t reorder_bytes;
-	bool cc;             /* congestion control: ECN-capable packets, notifications, sending rates */
-	uint8_t cwnd;      /* windows follow the path: as in ur_tp_config */
-	bool packets;        /* nothing but packets is exchanged on this host, no bulk packets */
-	bool owned;          /* the addresses are ours alone: answer ARP, ND and echo */
+	/* Of the transport: its settings, `slot`, `populate`, `copy` and `tokens`. The NIC sets all else in it. */
+	struct ur_tp_config tp;
+	uint32_t half_open; /* as in ur_cm_config */
+	bool packets;       /* nothing but packets is exchanged on this host, no bulk packets */
+	bool owned;         /* the addresses are ours alone: answer ARP, ND and echo */
 	struct ur_mac mac;
 	uint16_t mtu;
-	bool (*populate)(void *at, uint64_t len, bool write); /* as in ur_tp_config, and so is this: */
-	bool (*copy)(void *to, const void *from, uint64_t len, bool write);
 	void *ctx;
 	/* As ur_cm_config.other_answers; NULL means that nobody else listens. */
 	bool (*other_answers)(void *ctx, uint64_t service_id, const struct ur_gid *dst);
@@ -79,7 +71,6 @@ struct ur_nic_config {
 	enum ur_fetched_by (*fetch)(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_bulk_seg *from,
 				    unsigned nfrom);
 	uint64_t (*token)(void *ctx, uint8_t slot, uint32_t at);
-	_Atomic uint64_t *tokens;
 	void (*watched)(void *ctx, bool watched);
 	/*
 	 * A hop on the way to `dst` carries hop_mtu IP bytes, too few for packets of connections that are there, whose path MTU is that:

@@ -16,7 +16,7 @@ void ur_nic_out_init(struct ur_nic *nic)
 {
 	ur_list_init(&nic->waiting);
 	ur_loop_init(&nic->loop);
-	nic->out[nic->cfg.slot].queue = &nic->loop.queue;
+	nic->out[nic->cfg.tp.slot].queue = &nic->loop.queue;
 	for (unsigned i = 0; i < UR_NIC_OUTS; i++)
 		ur_list_init(&nic->out[i].link);
 }
@@ -181,7 +181,7 @@ void ur_nic_out(struct ur_nic *nic, uint8_t to, struct ur_pkt **pkts, unsigned n
 {
 	struct ur_nic_out *o = &nic->out[to];
 
-	if (to && to != nic->cfg.slot) {
+	if (to && to != nic->cfg.tp.slot) {
 		struct ur_queue *q = nic->cfg.sibling ? nic->cfg.sibling(nic->cfg.ctx, to) : NULL;
 
 		if (!q) { /* nobody is there */
@@ -233,7 +233,7 @@ void ur_nic_tell_siblings(struct ur_nic *nic, const struct ur_pkt *p, uint8_t fl
 	for (unsigned s = 1; nic->cfg.sibling && s < UR_NIC_OUTS; s++) {
 		struct ur_pkt *c;
 
-		if (s == nic->cfg.slot || !nic->cfg.sibling(nic->cfg.ctx, (uint8_t)s))
+		if (s == nic->cfg.tp.slot || !nic->cfg.sibling(nic->cfg.ctx, (uint8_t)s))
 			continue;
 		c = ur_nic_copy(nic, p);
 		if (!c) {
@@ -255,7 +255,7 @@ static uint8_t owner(const struct ur_nic *nic, uint32_t dqpn)
 {
 	if (dqpn == 1 || dqpn == UR_QPN_MCAST)
 		return EVERYBODY;
-	return ur_slot_of(dqpn) ? ur_slot_of(dqpn) : nic->cfg.slot;
+	return ur_slot_of(dqpn) ? ur_slot_of(dqpn) : nic->cfg.tp.slot;
 }
 
 /* How many packets from the first one on go to the same process. */
@@ -278,7 +278,7 @@ void ur_nic_out_local(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 		if (to == EVERYBODY) {
 			for (unsigned i = 0; i < k; i++)
 				ur_nic_tell_siblings(nic, pkts[i], UR_PKT_LOCAL);
-			to = nic->cfg.slot;
+			to = nic->cfg.tp.slot;
 		}
 		ur_nic_out(nic, to, pkts, k);
 	}
@@ -303,7 +303,7 @@ static bool is_others(struct ur_nic *nic, const struct ur_pkt *p, uint8_t *to)
 	*to = owner(nic, dqpn);
 	if (*to == EVERYBODY)
 		ur_nic_tell_siblings(nic, p, p->flags);
-	if (*to == EVERYBODY || *to == nic->cfg.slot)
+	if (*to == EVERYBODY || *to == nic->cfg.tp.slot)
 		return false;
 	ur_count(&nic->counters, UR_C_RX_OTHER_SLOT);
 	return true;

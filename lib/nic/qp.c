@@ -102,7 +102,7 @@ int ur_nic_path_attr(const struct ur_nic *nic, const struct ibv_ah_attr *ah, uin
 /* Without ECT no switch marks. A program that set the bits itself has its way. */
 static uint8_t ecn_capable(const struct ur_nic *nic, uint8_t tclass)
 {
-	return nic->cfg.cc && !(tclass & 3) ? tclass | 2 : tclass;
+	return nic->cfg.tp.cc && !(tclass & 3) ? tclass | 2 : tclass;
 }
 
 int ur_nic_modify_qp(struct ur_nic *nic, struct ur_qp *qp, struct ur_net_path *path, const struct ibv_qp_attr *attr, int mask, ur_time now)

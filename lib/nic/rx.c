@@ -89,7 +89,7 @@ static bool nic_rx_roce(struct ur_nic *nic, struct ur_pkt *p, bool judged)
 		ur_nic_rx_mad(nic, p);
 		return false;
 	}
-	if (ur_unlikely(ur_slot_of(p->bth.dqpn) != nic->cfg.slot && p->bth.dqpn != UR_QPN_MCAST)) {
+	if (ur_unlikely(ur_slot_of(p->bth.dqpn) != nic->cfg.tp.slot && p->bth.dqpn != UR_QPN_MCAST)) {
 		refuse(nic, p, UR_C_RX_OTHER_SLOT);
 		return false;
 	}
@@ -170,7 +170,7 @@ static void count_received(struct ur_nic *nic, unsigned n, uint64_t bytes)
 /* Of a queue that also brings packets for other processes: bare ones, so they begin with the BTH. Those with our slot are ours. */
 static inline bool may_be_others(const struct ur_nic *nic, const struct ur_queue *q, const struct ur_pkt *p)
 {
-	return q->caps & UR_QUEUE_STEERED && (p->len <= SLOT_AT || p->data[SLOT_AT] != nic->cfg.slot);
+	return q->caps & UR_QUEUE_STEERED && (p->len <= SLOT_AT || p->data[SLOT_AT] != nic->cfg.tp.slot);
 }
 
 /* As it was on the wire: with the IPv4 identification that the ICRC covers, and a socket does not show. */

@@ -139,14 +139,14 @@ void mail_config(struct world *w, unsigned i, struct ur_nic_config *nc)
 	static const struct ur_queue_ops ops = {.rx = mail_rx, .tx = mail_tx, .unread = mail_unread};
 	struct mailbox *m = &w->mail[i];
 
-	*m = (struct mailbox){.queue = {.ops = &ops, .caps = UR_QUEUE_FETCHES}, .room = w->one.room, .slot = nc->slot, .world = w};
+	*m = (struct mailbox){.queue = {.ops = &ops, .caps = UR_QUEUE_FETCHES}, .room = w->one.room, .slot = nc->tp.slot, .world = w};
 	ur_loop_init(&m->loop);
 	nc->ctx = m;
 	nc->inbox = &m->queue;
 	nc->sibling = mail_to;
 	nc->fetch = mail_fetch;
 	nc->token = mail_token;
-	nc->tokens = m->token;
+	nc->tp.tokens = m->token;
 }
 
 void mail_close(struct world *w)

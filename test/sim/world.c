@@ -22,21 +22,21 @@ static void init_host(struct world *w, unsigned i, const struct fabric *f)
 	struct ur_port *port = ur_sim_port(w->sim, i);
 	struct ur_nic_config nc = {.seed = ur_seed_of(ur_rng_u64(&w->rng)),
 				   .guid = 0x1000 + i,
-				   .slot = (uint8_t)(1 + ur_rng_below(&w->rng, 255)),
+				   .tp.slot = (uint8_t)(1 + ur_rng_below(&w->rng, 255)),
 				   .owned = !f->port[i].bare,
-				   .cc = f->cc,
-				   .bulk_least = f->bulk_least,
-				   .bulk_most = f->bulk_most,
-				   .cwnd = f->port[i].cwnd,
-				   .selective_repeat = f->port[i].selective,
-				   .reorder_bytes = f->port[i].reorder_bytes,
+				   .tp.cc = f->cc,
+				   .tp.bulk_least = f->bulk_least,
+				   .tp.bulk_most = f->bulk_most,
+				   .tp.cwnd = f->port[i].cwnd,
+				   .tp.selective_repeat = f->port[i].selective,
+				   .tp.reorder_bytes = f->port[i].reorder_bytes,
 				   .mtu = port->mtu};
 	struct ur_net_addr addr = {.prefix_len = f->v6 ? 64 : 24};
 	unsigned no = f->one.host ? 1 : i + 1; /* of the host whose addresses it has */
 
 	if (f->one.host) {
 		ur_sim_share(w->sim, i, 0);
-		nc.slot = (uint8_t)(nc.slot % 127 + 1 + 128 * i);
+		nc.tp.slot = (uint8_t)(nc.tp.slot % 127 + 1 + 128 * i);
 		mail_config(w, i, &nc);
 	}
 	nc.mac = port->mac;

@@ -32,8 +32,8 @@ struct fabric {
 		bool copies;          /* it does not send payload from where it lies */
 		bool bare;            /* it is sockets of a kernel */
 		bool joins;           /* it is packet sockets, to which trains come in one piece */
-		uint8_t cwnd;         /* as in struct ur_nic_config */
-		bool selective;       /* as selective_repeat in struct ur_nic_config, and so is this: */
+		uint8_t cwnd;         /* as in struct ur_tp_config */
+		bool selective;       /* as selective_repeat in struct ur_tp_config, and so is this: */
 		size_t reorder_bytes; /* 0: as in programs */
 	} port[WORLD_HOSTS];
 	bool v6, ordered;               /* ordered: frames arrive in the order of sending, and once */
@@ -43,7 +43,7 @@ struct fabric {
 	ur_time rest;                   /* hosts look for arrivals no more often than this, and find several at a time */
 	ur_time rtt;                    /* without queues */
 	ur_time lifetime;               /* the longest that a frame can be under way, without queues */
-	uint32_t bulk_least, bulk_most; /* as in struct ur_nic_config */
+	uint32_t bulk_least, bulk_most; /* as in struct ur_tp_config */
 	struct one_host one;
 };
 

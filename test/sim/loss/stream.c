@@ -81,15 +81,15 @@ static void init_host(struct stream *s, unsigned i)
 	bool standard = s->o->standard[i ? STREAM_SENDER : STREAM_RECEIVER];
 	struct ur_nic_config nc = {.seed = ur_seed_of(s->o->seed * 16 + i),
 				   .guid = 0x1000 + i,
-				   .slot = (uint8_t)(1 + i),
+				   .tp.slot = (uint8_t)(1 + i),
 				   .owned = true,
 				   .mac = port->mac,
 				   .mtu = port->mtu,
-				   .cc = s->o->congestion != STREAM_OFF,
-				   .cwnd = standard ? UR_CWND_NEVER : follow_when[s->o->congestion],
-				   .plain_recovery = standard,
-				   .selective_repeat = !standard,
-				   .window = standard && !s->o->window ? STANDARD_WINDOW : s->o->window};
+				   .tp.cc = s->o->congestion != STREAM_OFF,
+				   .tp.cwnd = standard ? UR_CWND_NEVER : follow_when[s->o->congestion],
+				   .tp.plain_recovery = standard,
+				   .tp.selective_repeat = !standard,
+				   .tp.window = standard && !s->o->window ? STANDARD_WINDOW : s->o->window};
 	struct ur_net_addr addr = {.prefix_len = 24};
 
 	port->speed_mbps = s->o->mbps;

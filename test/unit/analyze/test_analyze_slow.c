@@ -41,7 +41,7 @@ static struct rig *rig_open(bool cc)
 	nics_open(&g->h, 2);
 	for (unsigned i = 0; i < 2; i++) {
 		ur_sim_tx(g->h.sim, i)->delay = DELAY;
-		g->h.n[i].nic->cfg.cc = g->h.n[i].nic->tp->c.cc = cc;
+		g->h.n[i].nic->cfg.tp.cc = g->h.n[i].nic->tp->c.cc = cc;
 	}
 	nics_qp_create(&g->h, 0, IBV_QPT_RC, &g->a);
 	nics_qp_create(&g->h, 1, IBV_QPT_RC, &g->b);

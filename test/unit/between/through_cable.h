@@ -88,15 +88,15 @@ static inline void through_host_open(struct through *t, unsigned i)
 	*ur_sim_tx(h->sim, !i) = (struct ur_sim_link){.delay = 0};
 	nc = (struct ur_nic_config){.seed = ur_seed_of(5 + i),
 				    .guid = 0x1000 + i,
-				    .slot = (uint8_t)(1 + i),
+				    .tp.slot = (uint8_t)(1 + i),
 				    .owned = true,
 				    .mac = port->mac,
 				    .mtu = port->mtu,
-				    .cc = t->o->cc,
-				    .cwnd = t->o->standard ? UR_CWND_NEVER : UR_CWND_LOSSES,
-				    .plain_recovery = t->o->standard,
-				    .selective_repeat = !t->o->standard,
-				    .window = t->o->standard ? 512 : 0};
+				    .tp.cc = t->o->cc,
+				    .tp.cwnd = t->o->standard ? UR_CWND_NEVER : UR_CWND_LOSSES,
+				    .tp.plain_recovery = t->o->standard,
+				    .tp.selective_repeat = !t->o->standard,
+				    .tp.window = t->o->standard ? 512 : 0};
 	CU_ASSERT_EQUAL_FATAL(ur_nic_create(&nc, t->now, &h->nic), 0);
 	addr.gid = h->gid = ur_gid_from_v4((uint32_t)(1 + i) << 24 | 10);
 	CU_ASSERT_EQUAL_FATAL(ur_net_addr_add(h->nic->net, &addr), 0);

@@ -25,7 +25,7 @@ static void node_open(struct nics *h, unsigned i)
 	struct ur_port *port = ur_sim_port(h->sim, i);
 	struct ur_nic_config nc = {.seed = ur_seed_of(i + 1),
 				   .guid = i + 1,
-				   .slot = (uint8_t)(i + 1),
+				   .tp.slot = (uint8_t)(i + 1),
 				   .owned = !(port->queue->caps & UR_QUEUE_BARE),
 				   .mac = port->mac,
 				   .mtu = port->mtu};

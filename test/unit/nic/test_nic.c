@@ -49,7 +49,7 @@ static struct ur_gid host(unsigned last)
 static void open_nic(uint16_t vlan)
 {
 	static struct ur_queue_ops ops;
-	struct ur_nic_config cfg = {.seed = ur_seed_of(1), .slot = SLOT, .mac = our_mac, .mtu = 1500};
+	struct ur_nic_config cfg = {.seed = ur_seed_of(1), .tp.slot = SLOT, .mac = our_mac, .mtu = 1500};
 	struct ur_net_addr addr = {.gid = host(1), .prefix_len = 24, .vlan = vlan};
 
 	fake_port_init(&wire.fake, 64);
