@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fuzz target: a whole NIC under attack, see nic/nic.h. The first byte of an input chooses the fabric, the rest is steps. With
+ * Fuzz target: a whole NIC under attack, see nic_ops/nic.h. The first byte of an input chooses the fabric, the rest is steps. With
  * FUZZ_NIC_TRACE in the environment it says what it does.
  */
 #include <stdlib.h>

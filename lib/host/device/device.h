@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * lib/host: what this host shows: the device that the settings select, its addresses and routes, its files, and the processes that use it.
- * Nothing here starts a thread or sends a packet. The engine takes its slot with names.h, page.h and handshake.h; observers, such as the
- * command, need only device.h, view.h and processes.h, and take none.
+ * Nothing here sends a packet, and threads are started only for callers of spool.h and hang_up.h. The engine takes its slot with names.h,
+ * page.h and handshake.h; observers, such as the command, need only device.h, view.h and processes.h, and take none.
  */
 #ifndef UR_DEVICE_H
 #define UR_DEVICE_H
