@@ -62,7 +62,7 @@ void free_windows(struct conn *c)
 
 /* --- QPs --- */
 
-static bool move(struct ibv_qp *qp, struct rdma_cm_id *id, enum ibv_qp_state state, const struct wish *wish)
+static bool modify_to(struct ibv_qp *qp, struct rdma_cm_id *id, enum ibv_qp_state state, const struct wish *wish)
 {
 	struct ibv_qp_attr a = {.qp_state = state};
 	int mask;
@@ -84,7 +84,8 @@ bool make_own_qp(struct shared *s, struct conn *c, struct rdma_cm_id *id, struct
 	c->qp = wish->serve == UR_CF_SERVE_XRC ? make_xrc_qp(s) : ibv_create_qp(s->pd, attr);
 	if (wish->serve == UR_CF_SERVE_XRC && !(c->srq = make_xrc_srq(s, s->xrcd)))
 		return false;
-	if (!c->qp || !move(c->qp, id, IBV_QPS_INIT, wish) || !move(c->qp, id, IBV_QPS_RTR, wish) || !move(c->qp, id, IBV_QPS_RTS, wish))
+	if (!c->qp || !modify_to(c->qp, id, IBV_QPS_INIT, wish) || !modify_to(c->qp, id, IBV_QPS_RTR, wish) ||
+	    !modify_to(c->qp, id, IBV_QPS_RTS, wish))
 		return false;
 	return wish->serve != UR_CF_SERVE_WINDOWS || bind_windows(s, c);
 }

@@ -232,7 +232,7 @@ static void forget_ah(struct conn *c, unsigned k)
 	c->ah[k] = NULL;
 }
 
-static void say(struct conn *c, const struct ibv_wc *wc, uint32_t len)
+static void send_echo(struct conn *c, const struct ibv_wc *wc, uint32_t len)
 {
 	const unsigned k = c->taken % ECHOES;
 	uint8_t *to = c->echo[k];
@@ -286,9 +286,9 @@ static void took_message(struct conn *c, const struct ibv_wc *wc)
 	}
 	c->taken++;
 	if (datagram)
-		say(c, wc, wc->byte_len - sizeof(struct ibv_grh));
+		send_echo(c, wc, wc->byte_len - sizeof(struct ibv_grh));
 	else if (c->qp->qp_type == IBV_QPT_UC)
-		say(c, wc, wc->byte_len);
+		send_echo(c, wc, wc->byte_len);
 	else if (!c->srq && wc->opcode == IBV_WC_RECV && wc->byte_len == UR_CF_ADVERT_LEN)
 		take_advert(c, c->recv[k]);
 	post_receive(c, k);

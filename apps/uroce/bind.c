@@ -15,7 +15,7 @@
 
 #define STILL_S 10 /* the link is waited for, three seconds at most */
 
-static void say(const char *sentence)
+static void print_sentence(const char *sentence)
 {
 	puts(sentence);
 }
@@ -94,7 +94,7 @@ static int run_as_root(char **argv, int (*work)(const struct ur_pci_roots *r, co
 		return ur_cmd_fail(UR_EXIT_FAIL, "only root may give a NIC another driver: run it with sudo");
 	b.addr = addr;
 	b.driver = nic_driver;
-	b.say = say;
+	b.say = print_sentence;
 	b.still = still;
 	return work(&ur_pci_system, &b, err, sizeof(err)) ? ur_cmd_fail(UR_EXIT_FAIL, "%s", err) : 0;
 }

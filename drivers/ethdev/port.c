@@ -365,7 +365,7 @@ static void wait_for_link(const struct ur_ethdev *d)
  * A client whose server is not there yet waits for it: programs on both sides may open their ports at the same moment. And it waits until
  * both have agreed on their rings: what is sent before is lost, and the first packets of a short-tempered program are soon given up.
  */
-static int start(const struct ur_ethdev *d, const char *args)
+static int start_port(const struct ur_ethdev *d, const char *args)
 {
 	bool client = ur_pmd_is_client(d->pmd, args);
 	int rc = rte_eth_dev_start(d->id);
@@ -404,7 +404,7 @@ static int set_up(struct ur_ethdev *d, const struct ur_ethdev_config *cfg, const
 	d->tx_desc = ntx;
 	txc.offloads = conf->txmode.offloads;
 	rc = rc ? rc : rte_eth_tx_queue_setup(d->id, 0, ntx, socket, &txc);
-	return rc ? rc : start(d, args);
+	return rc ? rc : start_port(d, args);
 }
 
 /* Drivers without these filters let all addresses or tags in. */

@@ -32,9 +32,9 @@ struct job {
 
 extern char **environ;
 
-static void say(const struct job *j, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void report_step(const struct job *j, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-static void say(const struct job *j, const char *fmt, ...)
+static void report_step(const struct job *j, const char *fmt, ...)
 {
 	char text[1024];
 	va_list ap;
@@ -109,7 +109,7 @@ static int load_driver(struct job *j)
 
 	if (driver_there(j))
 		return 0;
-	say(j, "loads the kernel module %s", driver);
+	report_step(j, "loads the kernel module %s", driver);
 	if (j->b->dry)
 		return 0;
 	if (posix_spawn(&pid, "/sbin/modprobe", NULL, NULL, argv, environ) == 0)
@@ -166,14 +166,15 @@ static void add_huge_pages(struct job *j)
 
 	if (free_now >= UR_PCI_HUGE_PAGES)
 		return;
-	say(j, "allocates %u huge page%s of 2 MB", UR_PCI_HUGE_PAGES - free_now, UR_PCI_HUGE_PAGES - free_now == 1 ? "" : "s");
+	report_step(j, "allocates %u huge page%s of 2 MB", UR_PCI_HUGE_PAGES - free_now, UR_PCI_HUGE_PAGES - free_now == 1 ? "" : "s");
 	if (j->b->dry)
 		return;
 	got = set_huge_pages(j, all + UR_PCI_HUGE_PAGES - free_now);
 	j->state.huge_pages += got > all ? got - all : 0;
 	if (got < all + UR_PCI_HUGE_PAGES - free_now)
-		say(j, "the kernel found memory for only %u of them: boot with hugepages=%u, or give programs --eal '--no-huge -m 128'",
-		    got > all ? got - all : 0, UR_PCI_HUGE_PAGES);
+		report_step(
+			j, "the kernel found memory for only %u of them: boot with hugepages=%u, or give programs --eal '--no-huge -m 128'",
+			got > all ? got - all : 0, UR_PCI_HUGE_PAGES);
 }
 
 static void remove_huge_pages(struct job *j)
@@ -182,7 +183,7 @@ static void remove_huge_pages(struct job *j)
 
 	if (!n)
 		return;
-	say(j, "frees %u huge page%s", n, n == 1 ? "" : "s");
+	report_step(j, "frees %u huge page%s", n, n == 1 ? "" : "s");
 	if (!j->b->dry)
 		set_huge_pages(j, all > n ? all - n : 0);
 }
@@ -232,7 +233,7 @@ static int leave_driver(const struct job *j)
 }
 
 /* Binds the device to `driver`; with an empty name to the one that the kernel would choose, which is `expected` if that is not empty. */
-static int move(const struct job *j, const char *driver, const char *expected)
+static int move_to_driver(const struct job *j, const char *driver, const char *expected)
 {
 	int rc = write_to(j, *driver ? driver : "\n", "driver_override", true);
 
@@ -271,13 +272,13 @@ static void give_back_interface(struct job *j)
 		return;
 	await_interface(j, name);
 	if (!*name) {
-		say(j, "no interface has come back: 'dmesg' may say why");
+		report_step(j, "no interface has come back: 'dmesg' may say why");
 		return;
 	}
 	rc = ur_pci_if_restore(name, &j->state.nif);
 	if (rc)
-		say(j, "not all settings of %s could be restored to %s (%s): compare with 'ip addr' and 'ip route'", j->state.nif.name,
-		    name, strerror(rc));
+		report_step(j, "not all settings of %s could be restored to %s (%s): compare with 'ip addr' and 'ip route'",
+			    j->state.nif.name, name, strerror(rc));
 }
 
 /* --- bind --- */
@@ -291,10 +292,10 @@ static void say_interface(const struct job *j)
 	for (unsigned i = 0; i < nif->naddr && n < sizeof(text); i++)
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s/%u", i ? ", " : "", ur_pci_ip_text(&nif->addr[i].ip, ip),
 				      nif->addr[i].len);
-	say(j, "removes the interface %s (%s) from the kernel%s", nif->name, nif->naddr ? text : "no address",
-	    !nif->naddr  ? ""
-	    : j->b->keep ? "; programs on the NIC get its addresses"
-			 : "; 'uroce unbind' restores its addresses");
+	report_step(j, "removes the interface %s (%s) from the kernel%s", nif->name, nif->naddr ? text : "no address",
+		    !nif->naddr  ? ""
+		    : j->b->keep ? "; programs on the NIC get its addresses"
+				 : "; 'uroce unbind' restores its addresses");
 }
 
 static int read_old_state(struct job *j)
@@ -336,7 +337,7 @@ static int bind_nic(struct job *j)
 	if (*j->state.nif.name && j->nic.ifnames)
 		say_interface(j);
 	add_huge_pages(j);
-	say(j, "binds %s to %s instead of %s", j->nic.addr, driver, *j->nic.driver ? j->nic.driver : "no driver");
+	report_step(j, "binds %s to %s instead of %s", j->nic.addr, driver, *j->nic.driver ? j->nic.driver : "no driver");
 	if (j->b->dry)
 		return 0;
 	rc = ur_pci_state_write(j->dir, j->nic.addr, &j->state);
@@ -345,12 +346,12 @@ static int bind_nic(struct job *j)
 		return ur_port_fail(j->err, j->errlen, rc, "cannot save the current state in %s (%s): nothing was bound", j->r->run,
 				    strerror(rc));
 	}
-	rc = move(j, driver, driver);
+	rc = move_to_driver(j, driver, driver);
 	if (!rc)
 		return 0;
 	ur_port_fail(j->err, j->errlen, rc, "the kernel cannot bind %s to %s (%s): 'dmesg' may say why; the old driver is back",
 		     j->nic.addr, driver, strerror(rc));
-	move(j, ur_pci_is_user_driver(j->nic.driver) ? j->nic.driver : "", j->nic.driver);
+	move_to_driver(j, ur_pci_is_user_driver(j->nic.driver) ? j->nic.driver : "", j->nic.driver);
 	if (j->had_state)
 		return rc;
 	give_back_interface(j);
@@ -365,7 +366,7 @@ static int bind_locked(struct job *j)
 
 	rc = rc ? rc : read_old_state(j);
 	if (!rc && !strcmp(j->nic.driver, wanted_driver(j)) && (!j->had_state || j->state.keep == j->b->keep)) {
-		say(j, "%s is already bound to %s", j->nic.addr, j->nic.driver);
+		report_step(j, "%s is already bound to %s", j->nic.addr, j->nic.driver);
 		add_huge_pages(j);
 		return j->had_state && !j->b->dry ? ur_pci_state_write(j->dir, j->nic.addr, &j->state) : 0;
 	}
@@ -407,10 +408,10 @@ static void bring_to_standstill(const struct job *j)
 
 	if (!j->b->still || !ur_pci_is_vfio(j->nic.driver))
 		return;
-	say(j, "opens and closes %s with DPDK's driver, which stops what a killed program has left running", j->nic.addr);
+	report_step(j, "opens and closes %s with DPDK's driver, which stops what a killed program has left running", j->nic.addr);
 	if (!j->b->dry && !j->b->still(j->nic.addr, why, sizeof(why)))
-		say(j, "could not do that (%s): if %s receives nothing now, bind it again, run a program on it and unbind it", why,
-		    j->nic.addr);
+		report_step(j, "could not do that (%s): if %s receives nothing now, bind it again, run a program on it and unbind it", why,
+			    j->nic.addr);
 }
 
 static int unbind_locked(struct job *j)
@@ -421,16 +422,16 @@ static int unbind_locked(struct job *j)
 	if (rc)
 		return rc;
 	if (!ur_pci_is_user_driver(j->nic.driver) && !j->had_state) {
-		say(j, "%s is not bound to a driver for programs: nothing to do", j->nic.addr);
+		report_step(j, "%s is not bound to a driver for programs: nothing to do", j->nic.addr);
 		return 0;
 	}
-	say(j, "gives %s back to %s", j->nic.addr, *j->state.driver ? j->state.driver : "the kernel");
+	report_step(j, "gives %s back to %s", j->nic.addr, *j->state.driver ? j->state.driver : "the kernel");
 	if (*j->state.nif.name)
-		say(j, "restores the settings of %s: %u address%s and %u route%s", j->state.nif.name, j->state.nif.naddr,
-		    j->state.nif.naddr == 1 ? "" : "es", j->state.nif.nroute, j->state.nif.nroute == 1 ? "" : "s");
+		report_step(j, "restores the settings of %s: %u address%s and %u route%s", j->state.nif.name, j->state.nif.naddr,
+			    j->state.nif.naddr == 1 ? "" : "es", j->state.nif.nroute, j->state.nif.nroute == 1 ? "" : "s");
 	bring_to_standstill(j);
 	if (!j->b->dry) {
-		rc = move(j, "", j->state.driver);
+		rc = move_to_driver(j, "", j->state.driver);
 		if (rc)
 			return ur_port_fail(j->err, j->errlen, rc, "the kernel cannot bind %s to %s (%s): 'dmesg' may say why", j->nic.addr,
 					    *j->state.driver ? j->state.driver : "its own driver", strerror(rc));

@@ -43,7 +43,7 @@ void ur_iova_fini(struct ur_iova_space *s)
 }
 
 /* How many pieces begin before `at`. */
-static size_t before(const struct ur_iova_space *s, uint64_t at)
+static size_t pieces_before(const struct ur_iova_space *s, uint64_t at)
 {
 	size_t from = 0, to = s->n;
 
@@ -67,7 +67,7 @@ static uint64_t aligned(uint64_t at, uint64_t addr)
 /* The first place in [from, to); pieces before it may reach into it. False when there is none. */
 static bool find_gap(const struct ur_iova_space *s, uint64_t addr, uint64_t len, uint64_t from, uint64_t to, uint64_t *at, size_t *i)
 {
-	size_t k = before(s, from);
+	size_t k = pieces_before(s, from);
 
 	*at = aligned(k && s->used[k - 1].last >= from ? s->used[k - 1].last + 1 : from, addr);
 	for (; k < s->n && *at < to && (s->used[k].first < *at || s->used[k].first - *at < len); k++)
@@ -100,7 +100,7 @@ int ur_iova_take(struct ur_iova_space *s, uint64_t addr, uint64_t len, uint64_t 
 
 void ur_iova_give(struct ur_iova_space *s, uint64_t at)
 {
-	size_t i = before(s, at);
+	size_t i = pieces_before(s, at);
 
 	if (i < s->n && s->used[i].first == at)
 		memmove(&s->used[i], &s->used[i + 1], (--s->n - i) * sizeof(*s->used));

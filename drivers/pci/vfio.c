@@ -170,7 +170,7 @@ static void pages_of(const struct ur_vfio_memory *m, const void *addr, size_t le
  * Writable for the device, too, though nobody tells it to write there: the kernel then makes the pages this process's own (of one that was
  * only read so far, say), so that they are the ones that it writes to later.
  */
-static int show(const struct ur_vfio_memory *m, uint64_t from, uint64_t size, uint64_t iova)
+static int map_dma(const struct ur_vfio_memory *m, uint64_t from, uint64_t size, uint64_t iova)
 {
 	struct vfio_iommu_type1_dma_map d = {.argsz = sizeof(d),
 					     .flags = VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE,
@@ -192,7 +192,7 @@ int ur_vfio_map(struct ur_vfio_memory *m, const void *addr, size_t len, uint64_t
 	pthread_mutex_unlock(&m->lock);
 	if (rc)
 		return rc;
-	rc = show(m, from, size, iova);
+	rc = map_dma(m, from, size, iova);
 	if (rc) {
 		pthread_mutex_lock(&m->lock);
 		ur_iova_give(&m->space, iova);

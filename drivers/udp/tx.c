@@ -227,8 +227,8 @@ static struct ur_gid gid_of(const struct sockaddr *sa)
 }
 
 /* `from`: who sent the error. */
-static void report(struct ur_udp *u, const struct msghdr *h, const struct sock_extended_err *e, const struct ur_gid *from,
-		   const uint8_t *quote, unsigned len)
+static void report_undelivered(struct ur_udp *u, const struct msghdr *h, const struct sock_extended_err *e, const struct ur_gid *from,
+			       const uint8_t *quote, unsigned len)
 {
 	const bool v4 = e->ee_origin == SO_EE_ORIGIN_ICMP;
 	const bool too_long = v4 ? e->ee_type == ICMP_DEST_UNREACH && e->ee_code == ICMP_FRAG_NEEDED : e->ee_type == ICMP6_PACKET_TOO_BIG;
@@ -276,7 +276,7 @@ bool ur_udp_errors(struct ur_udp *u)
 			       ur_min_u32((uint32_t)(c->cmsg_len - CMSG_LEN(sizeof(e))), sizeof(offender)));
 			from = gid_of((const struct sockaddr *)&offender);
 			any = any || is_icmp(&e);
-			report(u, &h, &e, &from, quote, (unsigned)len);
+			report_undelivered(u, &h, &e, &from, quote, (unsigned)len);
 		}
 	}
 	return any;

@@ -28,13 +28,13 @@ static inline place find_place(void)
 	return at;
 }
 
-static inline void end(place at, const struct point *p)
+static inline void pop_point(place at, const struct point *p)
 {
 	atomic_signal_fence(memory_order_seq_cst); /* no access moves out */
 	*at = p->outer;
 }
 
-static inline void begin(place at, struct point *p)
+static inline void push_point(place at, struct point *p)
 {
 	p->outer = *at;
 	*at = p;
@@ -48,9 +48,9 @@ __attribute__((noinline)) bool ur_touch_copy(void *to, const void *from, size_t 
 
 	if (__builtin_setjmp(here.words))
 		return false;
-	begin(at, &here);
+	push_point(at, &here);
 	memcpy(to, from, len);
-	end(at, &here);
+	pop_point(at, &here);
 	return true;
 }
 
@@ -61,9 +61,9 @@ __attribute__((noinline)) bool ur_touch_copy_end_last(uint8_t *to, const uint8_t
 
 	if (__builtin_setjmp(here.words))
 		return false;
-	begin(at, &here);
+	push_point(at, &here);
 	ur_copy_end_last(to, from, len);
-	end(at, &here);
+	pop_point(at, &here);
 	return true;
 }
 
@@ -74,9 +74,9 @@ __attribute__((noinline)) bool ur_touch_call(void (*fn)(void *arg), void *arg)
 
 	if (__builtin_setjmp(here.words))
 		return false;
-	begin(at, &here);
+	push_point(at, &here);
 	fn(arg);
-	end(at, &here);
+	pop_point(at, &here);
 	return true;
 }
 

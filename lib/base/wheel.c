@@ -83,7 +83,7 @@ static uint64_t tick_of(ur_time when)
 }
 
 /* Puts a timer that is on no list where it belongs. */
-static void place(struct ur_wheel *w, struct ur_timer *t)
+static void insert_timer(struct ur_wheel *w, struct ur_timer *t)
 {
 	uint64_t tick = tick_of(t->when);
 	unsigned level, shift, digit;
@@ -131,7 +131,7 @@ void ur_timer_arm(struct ur_wheel *w, struct ur_timer *t, ur_time when)
 		w->armed++;
 	}
 	t->when = when;
-	place(w, t);
+	insert_timer(w, t);
 }
 
 void ur_timer_cancel(struct ur_wheel *w, struct ur_timer *t)
@@ -204,7 +204,7 @@ static unsigned run_todo(struct ur_wheel *w, ur_time now)
 		struct ur_timer *t = ur_container_of(n, struct ur_timer, link);
 
 		if (t->when > now) {
-			place(w, t);
+			insert_timer(w, t);
 			continue;
 		}
 		t->when = UR_TIME_NEVER;

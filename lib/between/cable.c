@@ -90,7 +90,7 @@ static bool can_hold(struct ur_between *b)
 }
 
 /* The oldest one that was deleted makes room, if need be. */
-static struct ur_between_rule *place(struct ur_between *b)
+static struct ur_between_rule *new_rule(struct ur_between *b)
 {
 	for (unsigned i = 0; b->nrules == UR_BETWEEN_RULES && i < b->nrules; i++)
 		if (b->rule[i].deleted)
@@ -101,7 +101,7 @@ static struct ur_between_rule *place(struct ur_between *b)
 unsigned ur_between_add(struct ur_between *b, ur_time now, const struct ur_fault_rule *r, const char *text)
 {
 	const bool holds = r->delay; /* so has one that reorders, or holds until something comes */
-	struct ur_between_rule *to = holds && !can_hold(b) ? NULL : place(b);
+	struct ur_between_rule *to = holds && !can_hold(b) ? NULL : new_rule(b);
 
 	if (!to)
 		return 0;

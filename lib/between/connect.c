@@ -26,7 +26,7 @@ struct ur_account_connection *ur_connect_find(struct ur_account *a, const struct
 }
 
 /* The oldest one makes room. */
-static struct ur_account_connection *begin(struct ur_account *a, enum ur_account_known by, ur_time now)
+static struct ur_account_connection *new_connection(struct ur_account *a, enum ur_account_known by, ur_time now)
 {
 	struct ur_account_connection *c = at(a, 0);
 
@@ -52,7 +52,7 @@ static bool belongs(const struct ur_account_connection *c, const struct ur_accou
 	return false;
 }
 
-static void join(struct ur_account *a, unsigned flow, const struct ur_account_connection *c)
+static void set_connection(struct ur_account *a, unsigned flow, const struct ur_account_connection *c)
 {
 	struct ur_account_flow *w = &a->flows[flow];
 
@@ -71,7 +71,7 @@ static void gather(struct ur_account *a, const struct ur_account_connection *c)
 {
 	for (unsigned i = 0; i < UR_FAULT_FLOWS; i++)
 		if (a->flows[i].used && a->flows[i].connection != c - a->connections.c && belongs(c, &a->flows[i]))
-			join(a, i, c);
+			set_connection(a, i, c);
 }
 
 void ur_connect_flow(struct ur_account *a, unsigned flow)
@@ -81,13 +81,13 @@ void ur_connect_flow(struct ur_account *a, unsigned flow)
 	struct ur_account_connection *c = ur_connect_find(a, &w->dst, w->dqpn, &side);
 
 	if (c && belongs(c, w))
-		join(a, flow, c);
+		set_connection(a, flow, c);
 }
 
 void ur_connect_pair(struct ur_account *a, unsigned requests, unsigned responses, ur_time now)
 {
 	const struct ur_account_flow *r = &a->flows[requests], *w = &a->flows[responses];
-	struct ur_account_connection *c = begin(a, UR_KNOWN_BY_PSN, now);
+	struct ur_account_connection *c = new_connection(a, UR_KNOWN_BY_PSN, now);
 
 	c->state = UR_CONNECTION_STANDS;
 	c->side[0] = (struct ur_account_side){.gid = w->dst, .qpn = w->dqpn};
@@ -136,7 +136,7 @@ static void asked(struct ur_account *a, const struct heard *h, const struct ur_c
 
 	if (is_repeated(a, h, m))
 		return;
-	c = begin(a, UR_KNOWN_BY_CM, h->now);
+	c = new_connection(a, UR_KNOWN_BY_CM, h->now);
 	c->side[0] = (struct ur_account_side){.gid = h->f->src, .qpn = m->local_qpn, .id = m->local_comm_id};
 	c->side[1].gid = h->f->dst;
 	c->ack_timeout = m->primary.ack_timeout;

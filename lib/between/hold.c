@@ -76,16 +76,16 @@ void ur_hold_give(struct ur_hold *h, struct ur_held *f)
 
 /* --- the heap --- */
 
-static bool before(const struct item *a, const struct item *b)
+static bool is_due_before(const struct item *a, const struct item *b)
 {
 	return a->due < b->due || (a->due == b->due && a->seq < b->seq);
 }
 
-static void put(struct ur_hold *h, struct item x)
+static void insert_item(struct ur_hold *h, struct item x)
 {
 	unsigned i = h->n++; /* there is an item for each buffer */
 
-	for (; i && before(&x, &h->heap[(i - 1) / 2]); i = (i - 1) / 2)
+	for (; i && is_due_before(&x, &h->heap[(i - 1) / 2]); i = (i - 1) / 2)
 		h->heap[i] = h->heap[(i - 1) / 2];
 	h->heap[i] = x;
 }
@@ -96,8 +96,8 @@ static struct item take_first(struct ur_hold *h)
 	unsigned i = 0, child;
 
 	while ((child = 2 * i + 1) < h->n) {
-		child += child + 1 < h->n && before(&h->heap[child + 1], &h->heap[child]);
-		if (!before(&h->heap[child], &x))
+		child += child + 1 < h->n && is_due_before(&h->heap[child + 1], &h->heap[child]);
+		if (!is_due_before(&h->heap[child], &x))
 			break;
 		h->heap[i] = h->heap[child];
 		i = child;
@@ -109,7 +109,7 @@ static struct item take_first(struct ur_hold *h)
 void ur_hold_until(struct ur_hold *h, ur_time due, struct ur_held *f)
 {
 	f->due = due;
-	put(h, (struct item){.due = due, .seq = h->seq++, .f = f});
+	insert_item(h, (struct item){.due = due, .seq = h->seq++, .f = f});
 }
 
 /* --- those that wait for others --- */
@@ -126,7 +126,7 @@ bool ur_hold_passed(struct ur_hold *h, ur_time due, unsigned n, struct ur_held *
 static void waits_no_more(struct ur_hold *h, unsigned i, ur_time due)
 {
 	h->waiting[i].item.due = due;
-	put(h, h->waiting[i].item);
+	insert_item(h, h->waiting[i].item);
 	h->waiting[i] = h->waiting[--h->nwaiting];
 }
 

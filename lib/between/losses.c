@@ -61,7 +61,7 @@ bool ur_losses_missing(const struct ur_sack *k, uint32_t psn)
 }
 
 /* Does this packet tell the sender of the loss? */
-static void tell(struct ur_account *a, struct ur_account_event *e, const struct heard *h)
+static void note_reported_loss(struct ur_account *a, struct ur_account_event *e, const struct heard *h)
 {
 	const uint32_t psn = h->f->bth.psn;
 	const bool lost_request = !(ur_opcode(e->opcode)->flags & UR_OPF_RESPONSE);
@@ -158,7 +158,7 @@ void ur_losses_packet(struct ur_account *a, const struct ur_account_flow *w, con
 		struct ur_account_event *e = event_of(a, o);
 		bool done = false;
 
-		tell(a, e, h);
+		note_reported_loss(a, e, h);
 		if (e->flow == h->at->flow)
 			done = follow(a, o, w, h);
 		else

@@ -141,7 +141,7 @@ static void not_ready(struct ur_account_rnr *r, const struct heard *h)
 	r->timer = timer;
 }
 
-static void refuse(struct ur_account_waits *v, const struct heard *h)
+static void count_nak(struct ur_account_waits *v, const struct heard *h)
 {
 	const unsigned kind = ur_syndrome_value(h->syndrome);
 
@@ -174,7 +174,7 @@ void ur_waits_response(struct ur_account_flow *w, const struct heard *h)
 	if (h->answers && type == UR_AETH_RNR)
 		not_ready(&v->rnr, h);
 	else if (h->answers && type == UR_AETH_NAK)
-		refuse(v, h);
+		count_nak(v, h);
 	if (!h->is_sack) {
 		acknowledge(v, h->answers && type != UR_AETH_ACK ? before : psn);
 		return;

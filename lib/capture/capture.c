@@ -66,7 +66,7 @@ static size_t write_blocks(void *ctx, const void *records, size_t n)
 	return n;
 }
 
-static void end(void *ctx)
+static void free_capture(void *ctx)
 {
 	struct ur_capture *c = ctx;
 
@@ -77,7 +77,7 @@ static void end(void *ctx)
 
 /* --- frames --- */
 
-static void lose(struct ur_capture *c)
+static void count_lost(struct ur_capture *c)
 {
 	c->refused++;
 	c->gap++;
@@ -124,7 +124,7 @@ void ur_capture_frame(struct ur_capture *c, const struct ur_pkt *p, ur_time now,
 	struct ur_ng_block b;
 
 	if (ur_unlikely(!room)) {
-		lose(c);
+		count_lost(c);
 		return;
 	}
 	c->last = when > c->last ? when : c->last;
@@ -159,7 +159,7 @@ static int open_file(struct ur_capture *c, const char *path, const char *ifname)
 
 int ur_capture_open(const char *path, const char *ifname, ur_time now, struct ur_capture **out)
 {
-	static const struct ur_spool_taker taker = {write_blocks, NULL, end};
+	static const struct ur_spool_taker taker = {write_blocks, NULL, free_capture};
 	struct ur_capture *c = aligned_alloc(64, sizeof(*c));
 	const uint64_t wall = ur_clock_wall(); /* before anything that takes time: `now` is of this moment */
 	int err;
@@ -171,7 +171,7 @@ int ur_capture_open(const char *path, const char *ifname, ur_time now, struct ur
 	if (!err)
 		err = ur_spool_open("uroce-capture", RING, &taker, c, &c->spool);
 	if (err) {
-		end(c);
+		free_capture(c);
 		return err;
 	}
 	*out = c;

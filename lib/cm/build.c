@@ -8,7 +8,7 @@
 
 #define ROCE_LID 0xffff /* of a path that crosses routers (annex A17 has no LIDs) */
 
-static struct ur_cm_msg start(enum ur_cm_attr attr, uint64_t tid, const void *pdata, unsigned pdata_len)
+static struct ur_cm_msg init_msg(enum ur_cm_attr attr, uint64_t tid, const void *pdata, unsigned pdata_len)
 {
 	return (struct ur_cm_msg){.attr = attr, .mad.tid = tid, .pdata = pdata, .pdata_len = pdata_len};
 }
@@ -66,7 +66,7 @@ static void put_pdata(struct ur_cm_msg *m, const struct ur_rdma_cm_hdr *hdr, con
 
 void ur_cm_build_req(const struct ur_cm_conn *c, const struct ur_cm_req_param *p, uint8_t *mad)
 {
-	struct ur_cm_msg m = start(UR_CM_REQ, ur_cm_own_tid(c), NULL, 0);
+	struct ur_cm_msg m = init_msg(UR_CM_REQ, ur_cm_own_tid(c), NULL, 0);
 	uint8_t pdata[UR_CM_REQ_PDATA];
 
 	fill_req(&m.req, c, p);
@@ -92,7 +92,7 @@ static void fill_service(struct ur_cm_rep *r, const struct ur_cm_conn *c, const 
 
 void ur_cm_build_rep(const struct ur_cm_conn *c, const struct ur_cm_rep_param *p, uint8_t *mad)
 {
-	struct ur_cm_msg m = start(UR_CM_REP, c->tid, p->pdata, p->pdata_len);
+	struct ur_cm_msg m = init_msg(UR_CM_REP, c->tid, p->pdata, p->pdata_len);
 
 	m.rep.local_comm_id = c->local_id;
 	m.rep.remote_comm_id = c->remote_id;
@@ -110,7 +110,7 @@ void ur_cm_build_rep(const struct ur_cm_conn *c, const struct ur_cm_rep_param *p
 
 void ur_cm_build_rtu(const struct ur_cm_conn *c, const void *pdata, unsigned pdata_len, uint8_t *mad)
 {
-	struct ur_cm_msg m = start(UR_CM_RTU, c->tid, pdata, pdata_len);
+	struct ur_cm_msg m = init_msg(UR_CM_RTU, c->tid, pdata, pdata_len);
 
 	m.rtu.local_comm_id = c->local_id;
 	m.rtu.remote_comm_id = c->remote_id;
@@ -119,7 +119,7 @@ void ur_cm_build_rtu(const struct ur_cm_conn *c, const void *pdata, unsigned pda
 
 void ur_cm_build_mra(const struct ur_cm_conn *c, uint8_t about, uint8_t *mad)
 {
-	struct ur_cm_msg m = start(UR_CM_MRA, c->tid, NULL, 0);
+	struct ur_cm_msg m = init_msg(UR_CM_MRA, c->tid, NULL, 0);
 
 	m.mra.local_comm_id = c->local_id;
 	m.mra.remote_comm_id = c->remote_id;
@@ -130,7 +130,7 @@ void ur_cm_build_mra(const struct ur_cm_conn *c, uint8_t about, uint8_t *mad)
 
 void ur_cm_build_dreq(const struct ur_cm_conn *c, const void *pdata, unsigned pdata_len, uint8_t *mad)
 {
-	struct ur_cm_msg m = start(UR_CM_DREQ, ur_cm_own_tid(c), pdata, pdata_len);
+	struct ur_cm_msg m = init_msg(UR_CM_DREQ, ur_cm_own_tid(c), pdata, pdata_len);
 
 	m.dreq.local_comm_id = c->local_id;
 	m.dreq.remote_comm_id = c->remote_id;
@@ -140,7 +140,7 @@ void ur_cm_build_dreq(const struct ur_cm_conn *c, const void *pdata, unsigned pd
 
 void ur_cm_build_drep(uint32_t local_id, uint32_t remote_id, uint64_t tid, const void *pdata, unsigned pdata_len, uint8_t *mad)
 {
-	struct ur_cm_msg m = start(UR_CM_DREP, tid, pdata, pdata_len);
+	struct ur_cm_msg m = init_msg(UR_CM_DREP, tid, pdata, pdata_len);
 
 	m.rtu.local_comm_id = local_id;
 	m.rtu.remote_comm_id = remote_id;
@@ -149,7 +149,7 @@ void ur_cm_build_drep(uint32_t local_id, uint32_t remote_id, uint64_t tid, const
 
 void ur_cm_build_rej(uint32_t local_id, uint32_t remote_id, uint64_t tid, const struct ur_cm_rej_spec *s, uint8_t *mad)
 {
-	struct ur_cm_msg m = start(UR_CM_REJ, tid, s->pdata, s->pdata_len);
+	struct ur_cm_msg m = init_msg(UR_CM_REJ, tid, s->pdata, s->pdata_len);
 
 	m.rej.local_comm_id = local_id;
 	m.rej.remote_comm_id = remote_id;
@@ -174,7 +174,7 @@ void ur_cm_build_withdrawal(const struct ur_cm_conn *c, uint8_t *mad)
 
 void ur_cm_build_sidr_req(uint32_t request_id, const struct ur_cm_sidr_req_param *p, uint8_t *mad)
 {
-	struct ur_cm_msg m = start(UR_CM_SIDR_REQ, UR_CM_AGENT << 32 | request_id, NULL, 0);
+	struct ur_cm_msg m = init_msg(UR_CM_SIDR_REQ, UR_CM_AGENT << 32 | request_id, NULL, 0);
 	uint8_t pdata[UR_CM_SIDR_REQ_PDATA];
 
 	m.sidr_req.request_id = request_id;
@@ -186,7 +186,7 @@ void ur_cm_build_sidr_req(uint32_t request_id, const struct ur_cm_sidr_req_param
 
 void ur_cm_build_sidr_rep(uint32_t request_id, uint64_t tid, uint64_t service_id, const struct ur_cm_sidr_rep_param *p, uint8_t *mad)
 {
-	struct ur_cm_msg m = start(UR_CM_SIDR_REP, tid, p->pdata, p->pdata_len);
+	struct ur_cm_msg m = init_msg(UR_CM_SIDR_REP, tid, p->pdata, p->pdata_len);
 
 	m.mad.attr_mod = p->ece_options;
 	m.sidr_rep.request_id = request_id;
@@ -200,7 +200,7 @@ void ur_cm_build_sidr_rep(uint32_t request_id, uint64_t tid, uint64_t service_id
 
 void ur_cm_build_apr(const struct ur_cm_msg *lap, uint8_t status, uint8_t *mad)
 {
-	struct ur_cm_msg m = start(UR_CM_APR, lap->mad.tid, NULL, 0);
+	struct ur_cm_msg m = init_msg(UR_CM_APR, lap->mad.tid, NULL, 0);
 
 	m.apr.local_comm_id = lap->lap.remote_comm_id;
 	m.apr.remote_comm_id = lap->lap.local_comm_id;

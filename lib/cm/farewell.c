@@ -10,7 +10,7 @@
 #define MAD_ATTR_OFF 16
 
 /* The peer asked before: it waits for the answer, or may ask again for the one that it has been given. */
-static bool answer(const struct ur_cm_conn *c, uint8_t *mad)
+static bool build_drep(const struct ur_cm_conn *c, uint8_t *mad)
 {
 	if (c->state == UR_CM_DREQ_RCVD)
 		ur_cm_build_drep(c->local_id, c->remote_id, c->tid, NULL, 0, mad);
@@ -21,7 +21,7 @@ static bool answer(const struct ur_cm_conn *c, uint8_t *mad)
 	return true;
 }
 
-static void refuse(const struct ur_cm_conn *c, uint8_t *mad)
+static void build_rej(const struct ur_cm_conn *c, uint8_t *mad)
 {
 	const struct ur_cm_refusal *r = &ur_cm_refusals[c->state];
 	const struct ur_cm_rej_spec s = {.reason = UR_CM_REJ_CONSUMER_DEFINED, .about = r->about};
@@ -43,11 +43,11 @@ static bool farewell(const struct ur_cm_conn *c, uint8_t *mad)
 		return true;
 	case UR_CM_DREQ_RCVD:
 	case UR_CM_TIMEWAIT:
-		return answer(c, mad);
+		return build_drep(c, mad);
 	default:
 		if (!ur_cm_refusals[c->state].allowed)
 			return false;
-		refuse(c, mad);
+		build_rej(c, mad);
 		return true;
 	}
 }

@@ -338,7 +338,7 @@ static struct ur_cm_sidr *find_requester(const struct ur_cm *cm, const struct ur
 	return NULL;
 }
 
-static void refuse(struct ur_cm *cm, const struct ur_cm_addr *to, const struct ur_cm_msg *m, uint8_t status)
+static void send_refusal(struct ur_cm *cm, const struct ur_cm_addr *to, const struct ur_cm_msg *m, uint8_t status)
 {
 	const struct ur_cm_sidr_rep_param p = {.status = status};
 	uint8_t mad[UR_MAD_LEN];
@@ -355,7 +355,7 @@ static void new_request(struct ur_cm_listener *l, const struct ur_cm_addr *from,
 
 	if (!ur_cm_listener_pdata(l, m->sidr_req.service_id, m, &ev.pdata)) {
 		ur_cm_count(cm, UR_C_DROP_MAD);
-		refuse(cm, from, m, UR_CM_SIDR_REJECT);
+		send_refusal(cm, from, m, UR_CM_SIDR_REJECT);
 		return;
 	}
 	s = l->unanswered < UR_CM_SIDR_UNANSWERED ? new_sidr(cm, l->owner, l->sidr) : NULL;
@@ -389,7 +389,7 @@ void ur_cm_rx_sidr_req(struct ur_cm *cm, const struct ur_cm_addr *from, const st
 	if (l && l->sidr)
 		new_request(l, from, m, now);
 	else if (l || !ur_cm_listener_unanswered(cm, m->sidr_req.service_id, &from->sgid, now))
-		refuse(cm, from, m, UR_CM_SIDR_UNSUPPORTED);
+		send_refusal(cm, from, m, UR_CM_SIDR_UNSUPPORTED);
 }
 
 int ur_cm_sidr_answer(struct ur_cm_sidr *s, const struct ur_cm_sidr_rep_param *p, ur_time now)

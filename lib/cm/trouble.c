@@ -5,7 +5,7 @@
  */
 #include "cm/internal.h"
 
-static void tell(struct ur_cm_watch *w, bool over, ur_time now)
+static void report_trouble(struct ur_cm_watch *w, bool over, ur_time now)
 {
 	const struct ur_cm_config *cfg = &w->cm->cfg;
 
@@ -20,7 +20,7 @@ static void silence(struct ur_timer *t, ur_time now)
 	struct ur_cm_watch *w = ur_container_of(t, struct ur_cm_watch, silence);
 
 	if (w->trouble.seen == UR_CM_SEEN_NOTHING)
-		tell(w, false, now);
+		report_trouble(w, false, now);
 }
 
 void ur_cm_watch_begin(struct ur_cm_watch *w, struct ur_cm *cm, const struct ur_gid *dst, uint64_t service_id, uint8_t mtu, ur_time now)
@@ -50,7 +50,7 @@ void ur_cm_watch_saw_icmp(struct ur_cm_watch *w, const struct ur_undelivered *u)
 void ur_cm_watch_failed(struct ur_cm_watch *w, ur_time now)
 {
 	if (w->cm)
-		tell(w, true, now);
+		report_trouble(w, true, now);
 	ur_cm_watch_end(w);
 }
 

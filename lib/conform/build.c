@@ -4,7 +4,7 @@
 
 static const struct ur_cf_place nowhere = {.va = 0x10000, .rkey = 0xdead5eedu, .len = UR_CF_REGION_LEN};
 
-static struct ur_cf_place place(const struct ur_cf_run *r, uint8_t region)
+static struct ur_cf_place place_in_region(const struct ur_cf_run *r, uint8_t region)
 {
 	struct ur_cf_place p = nowhere;
 
@@ -23,7 +23,7 @@ static struct ur_cf_place place(const struct ur_cf_run *r, uint8_t region)
 
 static void put_ext(const struct ur_cf_run *r, const struct ur_cf_step *s, const struct ur_opcode_info *op, uint8_t *ext)
 {
-	const struct ur_cf_place at = place(r, s->region);
+	const struct ur_cf_place at = place_in_region(r, s->region);
 	const uint64_t va = at.va + (uint64_t)(int64_t)(int32_t)s->off;
 	const uint32_t qkey = s->flags & UR_CF_BAD_QKEY ? r->conn.qkey ^ 0x1111 : r->conn.qkey;
 
@@ -62,7 +62,7 @@ static void put_payload(const struct ur_cf_step *s, uint8_t *to)
 }
 
 /* Headers before the BTH, and the fields that ur_frame_finish wants. */
-static uint8_t *begin(const struct ur_path *path, struct ur_pkt *p)
+static uint8_t *put_path(const struct ur_path *path, struct ur_pkt *p)
 {
 	memcpy(p->data, path->hdr, path->hdr_len);
 	p->kind = UR_PKT_ROCE;
@@ -94,7 +94,7 @@ void ur_cf_build(struct ur_cf_run *r, const struct ur_cf_step *s, struct ur_pkt 
 				 .pkey = pkey,
 				 .dqpn = s->flags & UR_CF_BAD_QPN ? r->conn.dqpn ^ 0x5a5 : r->conn.dqpn,
 				 .psn = ur_cf_psn(r, s)};
-	ext = begin(s->flags & UR_CF_CE ? &r->ce_path : &r->path, p);
+	ext = put_path(s->flags & UR_CF_CE ? &r->ce_path : &r->path, p);
 	put_ext(r, s, op, ext);
 	put_payload(s, ext + op->ext_len);
 	p->len += op->ext_len + s->len;
@@ -111,7 +111,7 @@ void ur_cf_build_mad(struct ur_cf_run *r, const uint8_t *mad, struct ur_pkt *p)
 	uint8_t *ext;
 
 	p->bth = (struct ur_bth){.opcode = opcode, .migreq = true, .pkey = UR_PKEY_DEFAULT, .dqpn = 1, .psn = r->mad_psn++ & UR_PSN_MASK};
-	ext = begin(&r->path, p);
+	ext = put_path(&r->path, p);
 	ur_deth_put(ext, &(struct ur_deth){.qkey = UR_GSI_QKEY, .sqpn = 1});
 	p->len += ur_opcode(opcode)->ext_len;
 	memcpy(p->data + p->len, mad, UR_MAD_LEN);

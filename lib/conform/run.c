@@ -149,7 +149,7 @@ static bool leaves(const struct ur_cf_run *r)
  * A peer that has not sent anything has neither obeyed nor broken a rule. So before the verdict of a script that never made it answer, it
  * is asked for what every CM answers: a datagram service, whatever the answer.
  */
-static void leave(struct ur_cf_run *r)
+static void ask_before_verdict(struct ur_cf_run *r)
 {
 	static const struct ur_cf_step nothing = {.kind = UR_CF_END};
 
@@ -165,7 +165,7 @@ static void leave(struct ur_cf_run *r)
 static void decide(struct ur_cf_run *r, enum ur_cf_verdict v)
 {
 	r->result->verdict = (uint8_t)v;
-	leave(r);
+	ask_before_verdict(r);
 }
 
 /* Nothing is known of a rule whose connection did not come about. */
@@ -176,7 +176,7 @@ static void give_up(struct ur_cf_run *r, bool deaf)
 }
 
 /* A step has not got what it waits for: `r->result->seen` says what came. */
-static void fail(struct ur_cf_run *r, uint32_t number)
+static void fail_step(struct ur_cf_run *r, uint32_t number)
 {
 	if (r->phase == UR_CF_CONNECT || (r->phase == UR_CF_SCRIPT && r->step->flags & UR_CF_PREPARES)) {
 		give_up(r, !number);
@@ -261,12 +261,12 @@ static void out_of_time(struct ur_cf_run *r, ur_time now)
 		return;
 	}
 	ur_cf_say_number(r->result->seen, "nothing for ", patience_ms(r, s), " ms");
-	fail(r, 0);
+	fail_step(r, 0);
 }
 
 /* --- sending --- */
 
-static void note(struct ur_cf_run *r, uint32_t number)
+static void note_packet(struct ur_cf_run *r, uint32_t number)
 {
 	if (r->phase == UR_CF_SCRIPT && r->npackets < UR_CF_PACKETS)
 		r->result->packets[r->npackets++] = number;
@@ -289,7 +289,7 @@ static void send_step(struct ur_cf_run *r, struct ur_pkt *p, uint32_t number, ur
 {
 	const struct ur_cf_step *s = r->step;
 
-	note(r, number);
+	note_packet(r, number);
 	if (s->kind == UR_CF_CM) {
 		ur_cf_build_cm(r, s);
 		ur_cf_build_mad(r, r->mad, p);
@@ -312,7 +312,7 @@ bool ur_cf_tx(struct ur_cf_run *r, struct ur_pkt *p, uint32_t number, ur_time no
 	for (;;) {
 		mad = r->phase == UR_CF_FINISHED ? NULL : due_mad(r, now);
 		if (mad) {
-			note(r, number);
+			note_packet(r, number);
 			ur_cf_build_mad(r, mad, p);
 			return true;
 		}
@@ -326,7 +326,7 @@ bool ur_cf_tx(struct ur_cf_run *r, struct ur_pkt *p, uint32_t number, ur_time no
 			enter(r, now);
 		} else if (r->step->kind == UR_CF_BULK && ur_cf_bulk_tx(r, p)) {
 			if (r->keeps)
-				note(r, number);
+				note_packet(r, number);
 			return true;
 		} else if (now >= r->deadline) {
 			out_of_time(r, now);
@@ -352,7 +352,7 @@ static void conclude(struct ur_cf_run *r, enum ur_cf_match match, uint32_t numbe
 	if (match == UR_CF_RIGHT) {
 		next_step(r);
 	} else if (match == UR_CF_WRONG) {
-		fail(r, number);
+		fail_step(r, number);
 	}
 }
 
@@ -367,7 +367,7 @@ static void rx_many(struct ur_cf_run *r, const struct ur_pkt *p, uint32_t number
 	if (match == UR_CF_WRONG)
 		ur_cf_say_packet(r, p, odd, r->result->seen);
 	if (r->keeps)
-		note(r, number);
+		note_packet(r, number);
 	conclude(r, match, number);
 }
 
@@ -379,7 +379,7 @@ static void rx_data(struct ur_cf_run *r, const struct ur_pkt *p, uint32_t number
 	odd = ur_cf_judge_foreign(r, p);
 	if (odd && r->phase == UR_CF_SCRIPT) {
 		ur_cf_say_packet(r, p, odd, r->result->seen);
-		fail(r, number);
+		fail_step(r, number);
 		return;
 	}
 	if (r->step->kind == UR_CF_BULK) {
@@ -394,7 +394,7 @@ static void rx_data(struct ur_cf_run *r, const struct ur_pkt *p, uint32_t number
 	conclude(r, match, number);
 }
 
-static void answer(struct ur_cf_run *r, enum ur_cm_attr attr, const struct ur_cm_msg *m)
+static void build_answer(struct ur_cf_run *r, enum ur_cm_attr attr, const struct ur_cm_msg *m)
 {
 	if (r->nauto < ur_array_size(r->auto_mad))
 		ur_cf_build_answer(r, attr, m, r->auto_mad[r->nauto++]);
@@ -406,9 +406,9 @@ static void answer_if_due(struct ur_cf_run *r, const struct ur_cm_msg *m)
 	bool leave_it = r->phase == UR_CF_SCRIPT && ur_cf_current(r)->keeps_quiet;
 
 	if (m->attr == UR_CM_DREQ && m->dreq.remote_comm_id == r->conn.id && !leave_it)
-		answer(r, UR_CM_DREP, m);
+		build_answer(r, UR_CM_DREP, m);
 	else if (m->attr == UR_CM_REP && m->rep.remote_comm_id == r->conn.id && r->conn.ready && !leave_it)
-		answer(r, UR_CM_RTU, m);
+		build_answer(r, UR_CM_RTU, m);
 }
 
 static void rx_mra(struct ur_cf_run *r, const struct ur_cm_msg *m, ur_time now)
@@ -452,7 +452,7 @@ void ur_cf_rx(struct ur_cf_run *r, const struct ur_pkt *p, uint32_t number, ur_t
 	if (!cm && p->bth.dqpn != r->conn.qpn)
 		return;
 	if (cm || r->step->kind != UR_CF_BULK)
-		note(r, number);
+		note_packet(r, number);
 	if (cm)
 		rx_cm(r, p, number, now);
 	else
@@ -466,7 +466,7 @@ void ur_cf_rx_bad(struct ur_cf_run *r, uint32_t number)
 	r->heard = true;
 	if (r->phase != UR_CF_SCRIPT || r->step->kind == UR_CF_END)
 		return;
-	note(r, number);
+	note_packet(r, number);
 	ur_cf_say(r->result->seen, "a packet whose ICRC, length, pad count or version is wrong");
-	fail(r, number);
+	fail_step(r, number);
 }

@@ -142,7 +142,7 @@ static bool is_ours(const struct sigaction *a)
 	return a->sa_flags & SA_SIGINFO && a->sa_sigaction == on_fault;
 }
 
-static void keep(const struct sigaction there[SIGNALS])
+static void save_handlers(const struct sigaction there[SIGNALS])
 {
 	unsigned now = atomic_load(&generation), next = (now + 1) % GENERATIONS;
 
@@ -162,10 +162,10 @@ static void install_handlers(void)
 		sigaction(caught[i], NULL, &there[i]);
 	if (is_ours(&there[0]) && is_ours(&there[1]))
 		return;
-	keep(there);
+	save_handlers(there);
 	for (unsigned i = 0; i < SIGNALS; i++)
 		sigaction(caught[i], &ours, &replaced[i]);
-	keep(replaced);
+	save_handlers(replaced);
 }
 
 bool ur_catch_start(void)

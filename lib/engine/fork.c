@@ -6,7 +6,7 @@
 
 static pthread_mutex_t locks[UR_FORK_LOCKS] = {[0 ... UR_FORK_LOCKS - 1] = PTHREAD_MUTEX_INITIALIZER};
 
-static void before(void)
+static void lock_all(void)
 {
 	for (unsigned i = 0; i < UR_FORK_LOCKS; i++)
 		pthread_mutex_lock(&locks[i]);
@@ -21,7 +21,7 @@ static void after(void)
 
 static void watch(void)
 {
-	pthread_atfork(before, after, after);
+	pthread_atfork(lock_all, after, after);
 }
 
 void ur_fork_lock(enum ur_fork_lock which)

@@ -254,7 +254,7 @@ int ur_engine_nic_open(struct ur_engine *e)
 	return err ? err : apply_faults(e);
 }
 
-static void tell(struct ur_engine *e, enum ibv_event_type type)
+static void raise_port_event(struct ur_engine *e, enum ibv_event_type type)
 {
 	struct ur_list *pos, *tmp;
 
@@ -293,11 +293,11 @@ static void refresh(struct ur_engine *e)
 	ur_hostif_sync(&e->hostif, e->nic->net);
 	copy_gids(e, after);
 	if (memcmp(before, after, sizeof(before)))
-		tell(e, IBV_EVENT_GID_CHANGE);
+		raise_port_event(e, IBV_EVENT_GID_CHANGE);
 	if (h.up && !was_up)
 		ur_net_groups_again(e->nic->net, ur_engine_now());
 	if (h.up != was_up)
-		tell(e, h.up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+		raise_port_event(e, h.up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
 }
 
 /*
@@ -316,7 +316,7 @@ void ur_engine_check_link(struct ur_engine *e)
 	pthread_mutex_unlock(&e->info_lock);
 	if (up)
 		ur_net_groups_again(e->nic->net, ur_engine_now());
-	tell(e, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+	raise_port_event(e, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
 	ur_engine_unlock(e);
 }
 

@@ -30,7 +30,7 @@ static void on_event(struct ur_trace *trace, enum ur_trace_id id, const uint64_t
 		ur_usdt_fire(id, v);
 }
 
-static void turn(struct ur_tracer *t)
+static void set_trace(struct ur_tracer *t)
 {
 	ur_nic_set_trace(t->nic, t->file || t->probes ? &t->trace : NULL);
 }
@@ -53,7 +53,7 @@ int ur_tracer_open(struct ur_engine *e, struct ur_tracer **out)
 		return err;
 	}
 	t->probes = ur_usdt_wanted();
-	turn(t);
+	set_trace(t);
 	*out = t;
 	return 0;
 }
@@ -63,7 +63,7 @@ void ur_tracer_check_probes(struct ur_tracer *t, struct ur_engine *e)
 	if (ur_likely(!t || ur_usdt_wanted() == t->probes) || !ur_engine_try(e))
 		return;
 	t->probes = !t->probes;
-	turn(t);
+	set_trace(t);
 	ur_engine_unlock(e);
 }
 

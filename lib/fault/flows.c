@@ -48,7 +48,7 @@ static uint64_t key_of(enum ur_fault_dir dir, const struct ur_bth *bth, const st
 	return (hash >> 32 ^ (hash & UINT32_MAX)) << 32 | (uint64_t)bth->dqpn << 8 | (unsigned)dir << 1 | response;
 }
 
-static void begin(struct flow *w, uint64_t key, uint32_t psn)
+static void init_flow(struct flow *w, uint64_t key, uint32_t psn)
 {
 	memset(w, 0, sizeof(*w));
 	w->key = key;
@@ -145,7 +145,7 @@ void ur_fault_flows_see(struct ur_fault_flows *f, enum ur_fault_dir dir, const s
 	at->flow = f->last = (unsigned)(w - f->flows);
 	at->fresh = w->key != key || (!is_datagram(bth) && ur_psn_diff(bth->psn, w->highest) < -FURTHEST_BACK);
 	if (at->fresh)
-		begin(w, key, bth->psn);
+		init_flow(w, key, bth->psn);
 	w->used = ++f->clock;
 	if (is_datagram(bth))
 		count_datagram(w, bth->psn, at);

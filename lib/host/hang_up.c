@@ -32,14 +32,14 @@ static void free_job(struct ur_hang_up_job *j)
 
 /* --- the thread --- */
 
-static void begin(struct ur_hang_up_job *j)
+static void mark_begun(struct ur_hang_up_job *j)
 {
 	pthread_mutex_lock(&j->lock); /* the starter has it until `thread` is known */
 	j->begun = true;
 	pthread_mutex_unlock(&j->lock);
 }
 
-static void finish(void *arg)
+static void mark_done(void *arg)
 {
 	struct ur_hang_up_job *j = arg;
 	bool left;
@@ -57,8 +57,8 @@ static void *hang_up_main(void *arg)
 	struct ur_hang_up_job *j = arg;
 
 	pthread_detach(pthread_self());
-	pthread_cleanup_push(finish, j);
-	begin(j);
+	pthread_cleanup_push(mark_done, j);
+	mark_begun(j);
 	close(j->fd); /* a cancellation point */
 	pthread_cleanup_pop(1);
 	return NULL;

@@ -75,7 +75,7 @@ static int look_at_page(struct looking *l, int memfd, struct ur_process *p)
 	return 0;
 }
 
-static int look_at(struct looking *l, const struct ur_slot_user *user, uint8_t slot)
+static int add_process(struct looking *l, const struct ur_slot_user *user, uint8_t slot)
 {
 	struct ur_process *p = &l->process[l->n];
 	int err = 0;
@@ -123,7 +123,7 @@ int ur_processes_list(uint64_t key, struct ur_processes **out)
 	}
 	ur_handshake_ask(key, user);
 	for (unsigned s = 1; s < UR_SLOTS; s++) {
-		int failed = look_at(l, &user[s], (uint8_t)s);
+		int failed = add_process(l, &user[s], (uint8_t)s);
 
 		err = err ? err : failed;
 	}

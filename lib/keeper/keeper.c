@@ -247,8 +247,8 @@ static void send6(const struct ur_farewell_ends *e, struct datagram *d)
 }
 
 /* Not to groups, nor between families. */
-static void say(const struct ur_farewell_ends *e, const uint8_t *head, unsigned nhead, const uint8_t *payload, unsigned npayload,
-		unsigned *said)
+static void send_farewell(const struct ur_farewell_ends *e, const uint8_t *head, unsigned nhead, const uint8_t *payload, unsigned npayload,
+			  unsigned *said)
 {
 	struct datagram d;
 
@@ -275,7 +275,7 @@ static bool say_messages(unsigned round)
 
 		memcpy(&m, &page->mad[i], sizeof(m));
 		if (m.kind == 1)
-			say(&m.ends, head, sizeof(head), m.mad, sizeof(m.mad), &said);
+			send_farewell(&m.ends, head, sizeof(head), m.mad, sizeof(m.mad), &said);
 	}
 	return said != 0;
 }
@@ -330,7 +330,7 @@ static bool say_acks(uint64_t since)
 
 		memcpy(&a, &page->ack[i], sizeof(a));
 		if (a.kind == 1 && a.at >= since && is_open(&a, nmads))
-			say(&a.ends, a.headers, sizeof(a.headers), NULL, 0, &said);
+			send_farewell(&a.ends, a.headers, sizeof(a.headers), NULL, 0, &said);
 	}
 	return said != 0;
 }
@@ -406,7 +406,7 @@ static bool others_receive(const struct ur_gid *g, int ifindex)
 	return false;
 }
 
-static void join(const struct ur_gid *g, int ifindex)
+static void join_group(const struct ur_gid *g, int ifindex)
 {
 	struct ip_mreqn m4 = {.imr_ifindex = ifindex};
 	struct ipv6_mreq m6 = {.ipv6mr_interface = (unsigned)ifindex};
@@ -448,7 +448,7 @@ static bool join_all(void)
 
 		memcpy(&g, &page->group[i], sizeof(g));
 		if (is_mcast(&g) && !others_receive(&g, ifindex))
-			join(&g, ifindex);
+			join_group(&g, ifindex);
 	}
 	return true;
 }

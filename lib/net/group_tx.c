@@ -63,7 +63,7 @@ void ur_group_send_old(const struct ur_group *g, bool leave, unsigned version)
 	send(g->on->net, p, leave);
 }
 
-static bool begin(struct ur_group_writer *w)
+static bool begin_report(struct ur_group_writer *w)
 {
 	struct ur_gid dst = ur_gmp_reporters(w->l->v4);
 	struct ur_gmp_to to;
@@ -96,7 +96,7 @@ void ur_group_write(struct ur_group_writer *w, uint8_t type, const struct ur_gro
 {
 	if (!add_record(w, type, g, nsources)) {
 		ur_group_flush(w);
-		if (!begin(w) || !add_record(w, type, g, nsources))
+		if (!begin_report(w) || !add_record(w, type, g, nsources))
 			return; /* no buffer is free; one record fits any packet */
 	}
 	w->leaves |= type == UR_GMP_TO_IN;

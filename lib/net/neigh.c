@@ -128,7 +128,7 @@ static void become_stale(struct ur_neigh *n, ur_time now)
 		ask_first(n, UR_NEIGH_PROBE, now);
 }
 
-static void fail(struct ur_neigh *n, ur_time now)
+static void fail_neighbour(struct ur_neigh *n, ur_time now)
 {
 	n->state = UR_NEIGH_FAILED;
 	drop_queue(n);
@@ -145,7 +145,7 @@ static void neigh_timer(struct ur_timer *t, ur_time now)
 		return;
 	}
 	if (n->probes >= limit) {
-		fail(n, now);
+		fail_neighbour(n, now);
 		return;
 	}
 	n->probes++;

@@ -97,7 +97,7 @@ static void take_all(struct ur_list *to, struct ur_list *from)
 		ur_list_add_tail(to, l);
 }
 
-static void tell(struct ur_net_path *p, int err, ur_time now)
+static void call_changed(struct ur_net_path *p, int err, ur_time now)
 {
 	if (p->changed)
 		p->changed(p, err, now);
@@ -113,10 +113,10 @@ static void update(struct ur_net_path *p, const struct ur_neigh *n, ur_time now)
 		p->wire.ready = true;
 		p->wire.resolving = false;
 		if (!was_ready)
-			tell(p, 0, now);
+			call_changed(p, 0, now);
 	} else if (n->state == UR_NEIGH_FAILED) {
 		p->wire.ready = p->wire.resolving = false;
-		tell(p, EHOSTUNREACH, now);
+		call_changed(p, EHOSTUNREACH, now);
 	}
 }
 
@@ -176,7 +176,7 @@ static void make_ready(struct ur_list *paths, ur_time now)
 		ur_list_add_tail(paths, l);
 		p->wire.ready = true;
 		if (!was_ready)
-			tell(p, 0, now);
+			call_changed(p, 0, now);
 	}
 }
 
@@ -199,7 +199,7 @@ void ur_net_paths_notify(struct ur_timer *t, ur_time now)
 	take_all(&todo, &net->orphaned);
 	while ((l = ur_list_pop(&todo))) {
 		ur_list_add_tail(&net->orphans, l);
-		tell(path_of(l), EHOSTUNREACH, now);
+		call_changed(path_of(l), EHOSTUNREACH, now);
 	}
 	if (net->mac_known) {
 		make_ready(&net->local, now);

@@ -8,7 +8,7 @@
 #define REPORT_NS (10 * UR_NS_PER_S)
 
 /* A peer, too, can say that of its own address as often as it likes, and of as many addresses as it has. */
-static void report(struct ur_nic *nic, const struct ur_gid *dst, uint32_t path_mtu, uint16_t hop_mtu)
+static void call_narrow(struct ur_nic *nic, const struct ur_gid *dst, uint32_t path_mtu, uint16_t hop_mtu)
 {
 	if (nic->cfg.narrow && ur_bucket_take(&nic->narrow_reports, REPORTS, REPORT_NS, nic->now))
 		nic->cfg.narrow(nic->cfg.ctx, dst, path_mtu, hop_mtu);
@@ -23,7 +23,7 @@ static bool is_too_long(struct ur_nic *nic, const struct ur_gid *dst, uint16_t h
 		return false;
 	ur_count(&nic->counters, UR_C_NARROW_HOP);
 	if (ur_net_narrow(nic->net, dst, hop_mtu, nic->now))
-		report(nic, dst, path_mtu, hop_mtu);
+		call_narrow(nic, dst, path_mtu, hop_mtu);
 	return true;
 }
 
@@ -47,5 +47,5 @@ void ur_nic_only_short(void *ctx, const struct ur_gid *dst, uint32_t path_mtu)
 	ur_count(&nic->counters, UR_C_ONLY_SHORT);
 	if (ur_net_narrow_mtu(nic->net, dst, nic->now))
 		return; /* no riddle */
-	report(nic, dst, path_mtu, 0);
+	call_narrow(nic, dst, path_mtu, 0);
 }

@@ -21,7 +21,7 @@ void ur_nic_out_init(struct ur_nic *nic)
 		ur_list_init(&nic->out[i].link);
 }
 
-static uint8_t number(const struct ur_nic *nic, const struct ur_nic_out *o)
+static uint8_t index_of_out(const struct ur_nic *nic, const struct ur_nic_out *o)
 {
 	return (uint8_t)(o - nic->out);
 }
@@ -83,12 +83,12 @@ static void drop_backlog(struct ur_nic *nic, struct ur_nic_out *o)
 static void end_waiting(struct ur_nic *nic, struct ur_nic_out *o)
 {
 	ur_list_del(&o->link);
-	ur_tp_hold(nic->tp, number(nic, o), false);
+	ur_tp_hold(nic->tp, index_of_out(nic, o), false);
 }
 
 static ur_time patience(const struct ur_nic *nic, const struct ur_nic_out *o)
 {
-	if (number(nic, o))
+	if (index_of_out(nic, o))
 		return SIBLING_STUCK_NS;
 	return o->queue->patience_ns ? o->queue->patience_ns : WIRE_STUCK_NS;
 }
@@ -127,7 +127,7 @@ static unsigned detach(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 }
 
 /* What the queue has not taken waits; once it is known to be stuck, nothing waits until it takes something again. */
-static void keep(struct ur_nic *nic, struct ur_nic_out *o, struct ur_pkt **pkts, unsigned n)
+static void append_backlog(struct ur_nic *nic, struct ur_nic_out *o, struct ur_pkt **pkts, unsigned n)
 {
 	unsigned fit;
 
@@ -136,13 +136,13 @@ static void keep(struct ur_nic *nic, struct ur_nic_out *o, struct ur_pkt **pkts,
 		drop(nic, pkts, n);
 		return;
 	}
-	if (number(nic, o))
+	if (index_of_out(nic, o))
 		n = detach(nic, pkts, n);
 	fit = ur_min_u32(n, BACKLOG - o->n);
 	if (!o->n) {
 		o->since = nic->now;
 		ur_list_add_tail(&nic->waiting, &o->link);
-		ur_tp_hold(nic->tp, number(nic, o), true);
+		ur_tp_hold(nic->tp, index_of_out(nic, o), true);
 	}
 	for (unsigned i = 0; i < fit; i++)
 		push(o, pkts[i]);
@@ -150,12 +150,12 @@ static void keep(struct ur_nic *nic, struct ur_nic_out *o, struct ur_pkt **pkts,
 }
 
 /* What a queue has not taken all of, or was stuck. */
-__attribute__((noinline)) static void settle(struct ur_nic *nic, struct ur_nic_out *o, struct ur_pkt **pkts, unsigned n, unsigned sent)
+__attribute__((noinline)) static void note_unsent(struct ur_nic *nic, struct ur_nic_out *o, struct ur_pkt **pkts, unsigned n, unsigned sent)
 {
 	if (ur_unlikely(o->stuck))
 		o->stuck = !sent;
 	if (sent < n)
-		keep(nic, o, pkts + sent, n - sent);
+		append_backlog(nic, o, pkts + sent, n - sent);
 }
 
 static inline void offer_all(struct ur_nic *nic, struct ur_nic_out *o, struct ur_pkt **pkts, unsigned n)
@@ -163,7 +163,7 @@ static inline void offer_all(struct ur_nic *nic, struct ur_nic_out *o, struct ur
 	unsigned sent = ur_likely(!o->n) ? ur_queue_tx(o->queue, pkts, n) : 0;
 
 	if (ur_unlikely(sent < n || o->stuck))
-		settle(nic, o, pkts, n, sent);
+		note_unsent(nic, o, pkts, n, sent);
 }
 
 void ur_nic_out_port(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)

@@ -53,7 +53,7 @@ static enum ur_counter nic_martian(const struct ur_pkt *p, enum ur_net_claim cla
 	return claim == UR_NET_NOT_TO_US || echo ? UR_C_RX_OTHER_HOST : UR_C_DROP_MARTIAN;
 }
 
-__attribute__((noinline)) static void refuse(struct ur_nic *nic, const struct ur_pkt *p, enum ur_counter why)
+__attribute__((noinline)) static void count_refused(struct ur_nic *nic, const struct ur_pkt *p, enum ur_counter why)
 {
 	ur_count(&nic->counters, why);
 	UR_TRACE(nic->trace, REFUSED, p->bth.dqpn, why);
@@ -82,7 +82,7 @@ static bool nic_rx_roce(struct ur_nic *nic, struct ur_pkt *p, bool judged)
 	enum ur_counter verdict = judged ? UR_C_RX_ROCE : nic_judge_headers(nic, p);
 
 	if (ur_unlikely(verdict != UR_C_RX_ROCE)) {
-		refuse(nic, p, verdict);
+		count_refused(nic, p, verdict);
 		return false;
 	}
 	if (ur_unlikely(p->bth.dqpn <= 1)) {
@@ -90,7 +90,7 @@ static bool nic_rx_roce(struct ur_nic *nic, struct ur_pkt *p, bool judged)
 		return false;
 	}
 	if (ur_unlikely(ur_slot_of(p->bth.dqpn) != nic->cfg.tp.slot && p->bth.dqpn != UR_QPN_MCAST)) {
-		refuse(nic, p, UR_C_RX_OTHER_SLOT);
+		count_refused(nic, p, UR_C_RX_OTHER_SLOT);
 		return false;
 	}
 	ur_count(&nic->counters, UR_C_RX_ROCE);
@@ -103,7 +103,7 @@ static bool nic_rx_roce(struct ur_nic *nic, struct ur_pkt *p, bool judged)
 __attribute__((noinline)) static bool nic_rx_guessed(struct ur_nic *nic, struct ur_pkt *p, bool judged)
 {
 	if (!ur_idents_accept(&nic->idents, p, nic->now)) {
-		refuse(nic, p, UR_C_ICRC);
+		count_refused(nic, p, UR_C_ICRC);
 		return false;
 	}
 	p->kind = UR_PKT_ROCE;
@@ -340,7 +340,7 @@ __attribute__((noinline)) static void rx_bulk(struct ur_nic *nic, const struct u
 	uint32_t n;
 
 	if (!ur_bulk_parse(p)) {
-		refuse(nic, p, UR_C_DROP_TRUNCATED);
+		count_refused(nic, p, UR_C_DROP_TRUNCATED);
 		return;
 	}
 	n = ur_pkt_psns(p);
@@ -355,7 +355,7 @@ __attribute__((noinline)) static void rx_bulk(struct ur_nic *nic, const struct u
 static void rx_slim(struct ur_nic *nic, const struct ur_queue *q, struct ur_pkt *p)
 {
 	if (ur_unlikely(!ur_slim_parse(p))) {
-		refuse(nic, p, UR_C_DROP_TRUNCATED);
+		count_refused(nic, p, UR_C_DROP_TRUNCATED);
 		return;
 	}
 	count_local(nic, q, 1, ur_slim_wire_len(p, p->place));

@@ -140,7 +140,7 @@ static void count(struct ur_pv_count *c, const struct ur_finding *f, unsigned en
 	c->frame = f->frame;
 }
 
-static void judge(void *ctx, const struct ur_finding *f)
+static void count_finding(void *ctx, const struct ur_finding *f)
 {
 	struct ur_passive *v = ctx;
 	const struct kind *k = &v->kind[f->rule];
@@ -170,7 +170,7 @@ struct ur_passive *ur_passive_create(uint64_t salt)
 		return NULL;
 	v->table.salt = salt;
 	v->nrules = ur_cf_rule_count();
-	v->a = ur_analysis_create(judge, v, salt);
+	v->a = ur_analysis_create(count_finding, v, salt);
 	if (!v->a) {
 		free(v);
 		return NULL;
@@ -195,7 +195,7 @@ void ur_passive_destroy(struct ur_passive *v)
 	free(v);
 }
 
-static void gone(void *ctx, const struct ur_an_conn *c)
+static void ignore_forgotten(void *ctx, const struct ur_an_conn *c)
 {
 	(void)ctx;
 	(void)c;
@@ -208,7 +208,7 @@ static void forget(struct ur_passive *v)
 
 	v->looked = v->when;
 	v->since = 0;
-	ur_analysis_forget(v->a, idle, closed, gone, v);
+	ur_analysis_forget(v->a, idle, closed, ignore_forgotten, v);
 }
 
 void ur_passive_frame(struct ur_passive *v, const struct ur_an_frame *f)

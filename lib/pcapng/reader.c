@@ -47,7 +47,7 @@ static uint64_t get64(const struct ur_ng_reader *r, const uint8_t *p)
 	return r->swapped ? __builtin_bswap64(v) : v;
 }
 
-static size_t fail(const char **why, const char *what)
+static size_t set_reason(const char **why, const char *what)
 {
 	*why = what;
 	return 0;
@@ -131,7 +131,7 @@ static size_t block_bytes(const struct ur_ng_reader *r, const uint8_t *at, size_
 	if (n < BLOCK_BYTES)
 		return BLOCK_BYTES;
 	len = ur_ng_get32(at + 4, is_swapped(r, at));
-	return len >= BLOCK_BYTES && len % 4 == 0 && len <= UR_NG_BLOCK_MAX ? len : fail(why, "a block has an impossible length");
+	return len >= BLOCK_BYTES && len % 4 == 0 && len <= UR_NG_BLOCK_MAX ? len : set_reason(why, "a block has an impossible length");
 }
 
 /* Of a record: bytes recorded, and on the wire. */
@@ -151,7 +151,7 @@ static size_t record_bytes(const struct ur_ng_reader *r, const uint8_t *at, size
 	if (n < r->kind.record)
 		return r->kind.record;
 	lengths(r, at, &f);
-	return f.have <= UR_NG_BLOCK_MAX ? r->kind.record + f.have : fail(why, "a frame has an impossible length");
+	return f.have <= UR_NG_BLOCK_MAX ? r->kind.record + f.have : set_reason(why, "a frame has an impossible length");
 }
 
 size_t ur_ng_piece_bytes(const struct ur_ng_reader *r, const uint8_t *at, size_t n, const char **why)
@@ -166,7 +166,7 @@ size_t ur_ng_piece_bytes(const struct ur_ng_reader *r, const uint8_t *at, size_t
 		return MAGIC_BYTES;
 	if (is_section(at))
 		return block_bytes(r, at, n, why);
-	return kind_of(ur_ng_get32(at, false), &kind) ? PCAP_BYTES : fail(why, no_capture);
+	return kind_of(ur_ng_get32(at, false), &kind) ? PCAP_BYTES : set_reason(why, no_capture);
 }
 
 /* --- times --- */
@@ -214,7 +214,7 @@ static enum ur_ng_piece take_interface(struct ur_ng_reader *r, const uint8_t *bo
 	struct interface *i;
 
 	if (n < 8 || r->nitf == UR_NG_INTERFACES_MAX)
-		return fail(why, "it has an interface that cannot be read");
+		return set_reason(why, "it has an interface that cannot be read");
 	o = (struct ur_ng_options){.at = body + 8, .n = n - 8};
 	i = &r->itf[r->nitf++];
 	*i = (struct interface){.link = ur_ng_get16(body, r->swapped), .snap = get32(r, body + 4), .resolution = MICROSECONDS};
@@ -240,9 +240,9 @@ static uint8_t direction_of(const struct ur_ng_reader *r, struct ur_ng_options o
 static enum ur_ng_piece take_simple(const struct ur_ng_reader *r, const uint8_t *body, uint32_t n, struct ur_ng_frame *f, const char **why)
 {
 	if (n < 4)
-		return fail(why, "a block has an impossible length");
+		return set_reason(why, "a block has an impossible length");
 	if (!r->nitf)
-		return fail(why, "a frame is of an interface that the file does not describe");
+		return set_reason(why, "a frame is of an interface that the file does not describe");
 	f->link = r->itf->link;
 	f->len = get32(r, body);
 	f->have = r->itf->snap && r->itf->snap < f->len ? r->itf->snap : f->len;
@@ -258,17 +258,17 @@ static enum ur_ng_piece take_packet(const struct ur_ng_reader *r, uint32_t type,
 	uint32_t after;
 
 	if (n < PACKET_BYTES)
-		return fail(why, "a block has an impossible length");
+		return set_reason(why, "a block has an impossible length");
 	f->interface = type == UR_NG_OLD_PACKET ? ur_ng_get16(body, r->swapped) : get32(r, body);
 	if (f->interface >= r->nitf)
-		return fail(why, "a frame is of an interface that the file does not describe");
+		return set_reason(why, "a frame is of an interface that the file does not describe");
 	i = &r->itf[f->interface];
 	f->link = i->link;
 	f->when = scaled((uint64_t)get32(r, body + 4) << 32 | get32(r, body + 8), i->resolution) + (ur_time)i->offset * UR_NS_PER_S;
 	f->have = get32(r, body + 12);
 	f->len = get32(r, body + 16);
 	if (f->have > n - PACKET_BYTES)
-		return fail(why, "a frame is longer than its block");
+		return set_reason(why, "a frame is longer than its block");
 	f->data = body + PACKET_BYTES;
 	after = PACKET_BYTES + ur_ng_padded(f->have);
 	f->options = 8 + after;

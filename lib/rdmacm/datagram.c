@@ -174,7 +174,7 @@ static void fill_addresses(struct ur_id *u, const struct ur_id *l, const struct 
 	ur_id_fill_route(u, ur_id_path_mtu(u));
 }
 
-static void refuse(struct ur_cm_sidr *s, uint8_t status, ur_time now)
+static void answer_refused(struct ur_cm_sidr *s, uint8_t status, ur_time now)
 {
 	struct ur_cm_sidr_rep_param rep = {.status = status};
 
@@ -189,7 +189,7 @@ static void announce(struct ur_id *l, struct ur_cm_sidr *s, const struct ur_cm_s
 
 	if (!e) {
 		free(u);
-		refuse(s, UR_CM_SIDR_NO_QP, now);
+		answer_refused(s, UR_CM_SIDR_NO_QP, now);
 		return;
 	}
 	u->lookup = s;
@@ -204,16 +204,16 @@ void ur_id_on_lookup(void *owner, struct ur_cm_sidr *s, const struct ur_cm_sidr_
 	struct ur_id *l = owner;
 
 	if ((!ev->pdata.has_hdr && !ur_id_is_ib(l)) || !ur_id_believes(l, ev->pdata.has_hdr ? &ev->pdata.hdr : NULL, ev->addr))
-		refuse(s, UR_CM_SIDR_REJECT, now);
+		answer_refused(s, UR_CM_SIDR_REJECT, now);
 	else if (!ur_id_wants(l, ev->pdata.has_hdr ? &ev->pdata.hdr : NULL, &ev->addr->dgid))
-		refuse(s, UR_CM_SIDR_UNSUPPORTED, now);
+		answer_refused(s, UR_CM_SIDR_UNSUPPORTED, now);
 	else if (ur_id_backlog_full(l))
 		ur_cm_sidr_ignore(s);
 	else
 		announce(l, s, ev, now);
 }
 
-static int answer(struct ur_id *u, struct ur_cm_sidr_rep_param *rep)
+static int answer_sidr(struct ur_id *u, struct ur_cm_sidr_rep_param *rep)
 {
 	int err = EINVAL;
 
@@ -242,12 +242,12 @@ int ur_id_ud_accept(struct ur_id *u, const struct rdma_conn_param *p)
 		rep.pdata = p->private_data;
 		rep.pdata_len = p->private_data_len;
 	}
-	return answer(u, &rep);
+	return answer_sidr(u, &rep);
 }
 
 int ur_id_ud_reject(struct ur_id *u, const void *data, unsigned len)
 {
 	struct ur_cm_sidr_rep_param rep = {.status = UR_CM_SIDR_REJECT, .pdata = data, .pdata_len = len};
 
-	return answer(u, &rep);
+	return answer_sidr(u, &rep);
 }

@@ -39,7 +39,7 @@ bool ur_id_wants(const struct ur_id *l, const struct ur_rdma_cm_hdr *hdr, const 
 }
 
 /* Of a peer on this host, a loopback address may stand for the one that the packet bears. */
-static bool says(const struct ur_gid *claimed, const struct ur_gid *real, bool here)
+static bool claims_address(const struct ur_gid *claimed, const struct ur_gid *real, bool here)
 {
 	return ur_gid_eq(claimed, real) || (here && ur_gid_loopback(claimed));
 }
@@ -48,7 +48,7 @@ bool ur_id_believes(const struct ur_id *l, const struct ur_rdma_cm_hdr *hdr, con
 {
 	bool here = ur_net_gid_find(l->nic->net, &way->dgid) >= 0;
 
-	if (!hdr || (says(&hdr->src, &way->dgid, here) && says(&hdr->dst, &way->sgid, here)))
+	if (!hdr || (claims_address(&hdr->src, &way->dgid, here) && claims_address(&hdr->dst, &way->sgid, here)))
 		return true;
 	ur_count(&l->nic->counters, UR_C_DROP_SOURCE);
 	return false;
@@ -140,7 +140,7 @@ bool ur_id_backlog_full(struct ur_id *l)
 }
 
 /* Refuses it; what would have been accepted goes with the refusal, for whoever explains it. */
-static void refuse(const struct ur_id *l, struct ur_cm_conn *conn, const struct ur_gid *peer, uint16_t reason, ur_time now)
+static void refuse_conn(const struct ur_id *l, struct ur_cm_conn *conn, const struct ur_gid *peer, uint16_t reason, ur_time now)
 {
 	const uint8_t mtu = largest_mtu(l, peer);
 
@@ -165,7 +165,7 @@ static void on_request(void *owner, struct ur_cm_conn *conn, const struct ur_cm_
 	}
 	if (!e) {
 		free(u);
-		refuse(l, conn, &ev->addr->dgid, reason, now);
+		refuse_conn(l, conn, &ev->addr->dgid, reason, now);
 		return;
 	}
 	u->conn = conn;

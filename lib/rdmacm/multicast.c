@@ -232,7 +232,7 @@ static int join_locked(struct ur_id *u, struct ur_mc *mc, struct ur_event *e)
 	return 0;
 }
 
-static int join(struct ur_id *u, const struct sockaddr *addr, bool send_only, void *context)
+static int join_group(struct ur_id *u, const struct sockaddr *addr, bool send_only, void *context)
 {
 	struct ur_mc *mc = calloc(1, sizeof(*mc));
 	struct ur_event *e = NULL;
@@ -277,7 +277,7 @@ int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex
 	if (attr->comp_mask != needed || attr->join_flags >= RDMA_MC_JOIN_FLAG_RESERVED || !attr->addr)
 		return ur_fail(EINVAL);
 	sync = u->sync; /* another thread may read the event, and destroy the id in the end */
-	err = join(u, attr->addr, attr->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, context);
+	err = join_group(u, attr->addr, attr->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, context);
 	return err ? ur_fail(err) : sync ? ur_id_complete(u) : 0;
 }
 

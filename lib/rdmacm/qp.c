@@ -119,7 +119,7 @@ int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *q
 	return ur_id_leave(u, valid && id->verbs ? ur_id_qp_attr(u, qp_attr, qp_attr_mask) : EINVAL);
 }
 
-static int move(struct ur_id *u, enum ibv_qp_state state, ur_time now)
+static int modify_to(struct ur_id *u, enum ibv_qp_state state, ur_time now)
 {
 	struct ibv_qp_attr attr = {.qp_state = state};
 	int mask, err;
@@ -130,12 +130,12 @@ static int move(struct ur_id *u, enum ibv_qp_state state, ur_time now)
 
 int ur_id_qp_connect(struct ur_id *u, ur_time now)
 {
-	int err = move(u, IBV_QPS_INIT, now); /* again: the access flags depend on the depths */
+	int err = modify_to(u, IBV_QPS_INIT, now); /* again: the access flags depend on the depths */
 
 	if (!err)
-		err = move(u, IBV_QPS_RTR, now);
+		err = modify_to(u, IBV_QPS_RTR, now);
 	if (!err)
-		err = move(u, IBV_QPS_RTS, now);
+		err = modify_to(u, IBV_QPS_RTS, now);
 	return err;
 }
 

@@ -171,7 +171,7 @@ static int set_destination(struct ur_id *u, const struct sockaddr *dst, const st
 	return 0;
 }
 
-static int begin(struct ur_id *u, const struct sockaddr *dst, int timeout_ms)
+static int begin_resolving(struct ur_id *u, const struct sockaddr *dst, int timeout_ms)
 {
 	ur_time now = ur_engine_now();
 	struct ur_gid gid;
@@ -218,7 +218,7 @@ static int resolve_addr(struct ur_id *u, const struct sockaddr *src, const struc
 	}
 	if (u->state != UR_ID_BOUND || u->id.route.addr.src_addr.sa_family != dst->sa_family)
 		return EINVAL;
-	return begin(u, dst, timeout_ms);
+	return begin_resolving(u, dst, timeout_ms);
 }
 
 int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct sockaddr *dst_addr, int timeout_ms)

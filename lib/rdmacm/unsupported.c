@@ -6,7 +6,7 @@
 #include "rdmacm/internal.h"
 #include "rdmacm/newer.h"
 
-static int refuse(struct rdma_cm_id *id)
+static int not_supported(struct rdma_cm_id *id)
 {
 	struct ur_id *u = ur_id_enter(id);
 
@@ -18,13 +18,13 @@ int rdma_resolve_addrinfo(struct rdma_cm_id *id, const char *node, const char *s
 	(void)node;
 	(void)service;
 	(void)hints;
-	return refuse(id);
+	return not_supported(id);
 }
 
 int rdma_query_addrinfo(struct rdma_cm_id *id, struct rdma_addrinfo **info)
 {
 	(void)info;
-	return refuse(id);
+	return not_supported(id);
 }
 
 int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event, int status, uint64_t arg)
@@ -32,5 +32,5 @@ int rdma_write_cm_event(struct rdma_cm_id *id, enum rdma_cm_event_type event, in
 	(void)event;
 	(void)status;
 	(void)arg;
-	return refuse(id);
+	return not_supported(id);
 }

@@ -25,7 +25,7 @@ void pkt_drop(struct ur_pkt *p)
 	p->data = NULL;
 }
 
-static bool keep(struct capture *c, const struct ur_pkt *p, unsigned frame, ur_time when)
+static bool append_record(struct capture *c, const struct ur_pkt *p, unsigned frame, ur_time when)
 {
 	if (c->n == c->room) {
 		unsigned room = c->room ? 2 * c->room : 256;
@@ -58,7 +58,7 @@ static void plain_frame(void *ctx, const struct ur_an_frame *f)
 	struct ur_pkt p;
 
 	pkt_load(&p, f->data, f->have);
-	if (p.data && ur_frame_parse(&p, &count) && p.kind == UR_PKT_ROCE && keep(c, &p, f->number, c->when))
+	if (p.data && ur_frame_parse(&p, &count) && p.kind == UR_PKT_ROCE && append_record(c, &p, f->number, c->when))
 		return;
 	c->bad++;
 	pkt_drop(&p);

@@ -99,7 +99,7 @@ static unsigned flow_of(struct flows *fs, const struct ur_pkt *p)
 	return i != NONE ? i : flow_add(fs, p, service);
 }
 
-static void note(struct flow *f, const struct ur_pkt *p)
+static void note_sample(struct flow *f, const struct ur_pkt *p)
 {
 	if (pkt_is_response(p)) {
 		if (f->nanswers < SAMPLE)
@@ -122,7 +122,7 @@ static void flows_find(struct flows *fs, const struct conns *s)
 		fs->of[i] = flow_of(fs, &s->rest[i]->pkt);
 		if (fs->of[i] != NONE)
 			/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): flow_of has just found it there */
-			note(fs->f[fs->of[i]], &s->rest[i]->pkt);
+			note_sample(fs->f[fs->of[i]], &s->rest[i]->pkt);
 	}
 }
 
@@ -176,7 +176,7 @@ static enum ibv_mtu mtu_of(const struct conn *c)
 }
 
 /* Flow a goes from end 0 to end 1; b, if there is one, the other way. */
-static void join(struct flows *fs, struct conns *s, unsigned a, unsigned b)
+static void add_connection(struct flows *fs, struct conns *s, unsigned a, unsigned b)
 {
 	const struct endpoint any = {
 		.max_rd = UR_MAX_RD_ATOMIC, .max_dest_rd = UR_MAX_RD_ATOMIC, .timeout = LONG_TIMEOUT, .retry_cnt = 7, .rnr_retry = 7};
@@ -225,7 +225,7 @@ void conns_pair(struct conns *s)
 		unsigned b = fs.f[a]->paired ? fs.n : partner(&fs, a, walks);
 
 		if (b < fs.n || (fs.f[a]->service == UR_UC && !fs.f[a]->paired)) /* nobody answers UC */
-			join(&fs, s, a, b);
+			add_connection(&fs, s, a, b);
 	}
 	if (fs.of)
 		give_packets(&fs, s);

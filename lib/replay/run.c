@@ -16,7 +16,7 @@
 #define AHEAD 65536 /* as far as requests are looked for that came before one */
 
 /* The window follows round trips and the time until answers come, which the recorded host's clock saw and ours does not: it stays open. */
-static void settle(struct side *s)
+static void deliver_pending(struct side *s)
 {
 	s->qp->req.window.size = s->qp->req.window.max;
 	side_drain(s);
@@ -31,13 +31,13 @@ static void pass_time(struct side *s, ur_time to)
 	while ((t = ur_wheel_next(s->wheel)) < to) {
 		s->now = t > s->now ? t : s->now + 1;
 		ur_wheel_advance(s->wheel, s->now);
-		settle(s);
+		deliver_pending(s);
 	}
 	if (to <= s->now)
 		return;
 	s->now = to - 1;
 	ur_wheel_advance(s->wheel, s->now);
-	settle(s);
+	deliver_pending(s);
 	s->now = to;
 }
 
@@ -125,7 +125,7 @@ static void answer_again(struct side *s)
 		s->rep->permitted[PERMIT_TWICE]++;
 		ur_scoreboard_split(&s->qp->req, ur_psn_add(una, 1));
 		side_feed(s, d);
-		settle(s);
+		deliver_pending(s);
 	} while (q->una != una);
 }
 
@@ -143,12 +143,12 @@ static void own_request(struct side *s, const struct rec *r, unsigned i)
 	if (r->again)
 		note_again(s, r);
 	ur_qp_answer(s->qp, s->now);
-	settle(s);
+	deliver_pending(s);
 	release(s);
 	if (stream_slot(&s->out, r->pkt.bth.psn) == s->out.n)
 		return;
 	repeat(s, r);
-	settle(s);
+	deliver_pending(s);
 	if (!slot->sent && slot->req == r)
 		answer_again(s);
 	if (!slot->sent && slot->req == r && s->qp->req.rnr)
@@ -169,7 +169,7 @@ static void peer_response(struct side *s, struct rec *r)
 		s->held[s->nheld++] = r;
 	else
 		side_feed(s, r);
-	settle(s);
+	deliver_pending(s);
 }
 
 static void release(struct side *s)
@@ -239,7 +239,7 @@ static void arrive(struct side *s, const struct rec *r, uint32_t at)
 	else
 		deliver_fill(s, r);
 	side_feed(s, r);
-	settle(s);
+	deliver_pending(s);
 }
 
 static void peer_request(struct side *s, struct rec *r)
@@ -307,7 +307,7 @@ static void own_nak(struct side *s, const struct rec *r, uint8_t syndrome)
 	if (syndrome != ur_syndrome(UR_AETH_NAK, UR_NAK_PSN_SEQ) || slot->nak_sent || !behind || s->qp->resp.epsn != psn)
 		return;
 	side_feed(s, behind);
-	settle(s);
+	deliver_pending(s);
 }
 
 /* It says what the recorded host had; and ours must have it by then. */

@@ -32,7 +32,7 @@ uint32_t stream_psns(const struct stream *s, const struct rec *r)
 }
 
 /* In front of what is looked at: of a connection whose beginning was not recorded. */
-static bool before(const struct stream *s, const struct conn *c, uint32_t psn)
+static bool is_before_base(const struct stream *s, const struct conn *c, uint32_t psn)
 {
 	return !c->cm && ur_psn_diff(psn, s->base) < 0;
 }
@@ -45,7 +45,7 @@ static enum stream_state size_up(struct stream *s, const struct conn *c, unsigne
 		const struct rec *r = c->rec[i];
 		uint64_t end;
 
-		if (c->from[i] != from || pkt_is_response(&r->pkt) || before(s, c, r->pkt.bth.psn))
+		if (c->from[i] != from || pkt_is_response(&r->pkt) || is_before_base(s, c, r->pkt.bth.psn))
 			continue;
 		end = (uint64_t)((r->pkt.bth.psn - s->base) & UR_PSN_MASK) + stream_psns(s, r);
 		if (end > c->psns_max) {
@@ -112,7 +112,7 @@ static bool note_response(struct stream *s, const struct conn *c, struct rec *r)
 		sack_note(s, r);
 		return true;
 	}
-	if (at == s->n && (before(s, c, r->pkt.bth.psn) || (!c->cm && !s->n)))
+	if (at == s->n && (is_before_base(s, c, r->pkt.bth.psn) || (!c->cm && !s->n)))
 		return true;
 	if (at == s->n) {
 		snprintf(reason, sizeof(reason), "frame %u answers PSN %u, which no request has", r->frame, r->pkt.bth.psn);
@@ -328,7 +328,7 @@ static bool note_all(struct stream *s, const struct conn *c, unsigned from)
 		struct rec *r = c->rec[i];
 		bool response = pkt_is_response(&r->pkt);
 
-		if (c->from[i] == from && !response && !before(s, c, r->pkt.bth.psn))
+		if (c->from[i] == from && !response && !is_before_base(s, c, r->pkt.bth.psn))
 			note_request(s, r);
 		else if (c->from[i] != from && response && !note_response(s, c, r))
 			return false;

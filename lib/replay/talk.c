@@ -95,7 +95,7 @@ static bool same_span(const uint8_t *a, const uint8_t *b, const struct span *s)
 	return ((a[s->at] ^ b[s->at]) & s->mask) == 0 && memcmp(a + s->at + 1, b + s->at + 1, s->len - 1u) == 0;
 }
 
-static uint64_t number(const uint8_t *p, unsigned len)
+static uint64_t read_big_endian(const uint8_t *p, unsigned len)
 {
 	uint64_t v = 0;
 
@@ -118,7 +118,7 @@ static void differ(struct side *s, const struct rec *r, const char *message, con
 		return;
 	}
 	snprintf(field, sizeof(field), "%s of the %s", name, message);
-	report_num(s->rep, r->frame, field, number(a, len), number(b, len));
+	report_num(s->rep, r->frame, field, read_big_endian(a, len), read_big_endian(b, len));
 }
 
 static void compare_message(struct side *s, const struct rec *r, enum ur_cm_attr attr, const uint8_t *mad)
@@ -259,7 +259,7 @@ static int accept(struct side *s, const struct ur_cm_msg *m)
 	return ur_cm_accept(s->talk->conn, &p, s->now);
 }
 
-static int refuse(struct side *s, const struct ur_cm_msg *m)
+static int reject(struct side *s, const struct ur_cm_msg *m)
 {
 	return ur_cm_reject(s->talk->conn, m->rej.reason, m->rej.ari, m->rej.ari_len, m->pdata, m->pdata_len, s->now);
 }
@@ -288,7 +288,7 @@ static int answer_end(struct side *s, const struct ur_cm_msg *m)
 }
 
 /* The RTU of the peer may be missing, too: its data says that it has what it would have confirmed. */
-static int end(struct side *s, const struct ur_cm_msg *m)
+static int take_dreq(struct side *s, const struct ur_cm_msg *m)
 {
 	if (ur_cm_conn_state(s->talk->conn) == UR_CM_REP_SENT)
 		ur_cm_notify_established(s->talk->conn, s->now);
@@ -328,9 +328,9 @@ static const struct act {
 } acts[MESSAGES] = {
 	[UR_CM_REQ - UR_CM_REQ] = {ask, true, false},
 	[UR_CM_REP - UR_CM_REQ] = {accept, false, false},
-	[UR_CM_REJ - UR_CM_REQ] = {refuse, false, false},
+	[UR_CM_REJ - UR_CM_REQ] = {reject, false, false},
 	[UR_CM_RTU - UR_CM_REQ] = {confirm, false, false},
-	[UR_CM_DREQ - UR_CM_REQ] = {end, false, false},
+	[UR_CM_DREQ - UR_CM_REQ] = {take_dreq, false, false},
 	[UR_CM_DREP - UR_CM_REQ] = {answer_end, false, false},
 	[UR_CM_SIDR_REQ - UR_CM_REQ] = {look_up, true, true},
 	[UR_CM_SIDR_REP - UR_CM_REQ] = {answer_lookup, false, true},

@@ -198,7 +198,7 @@ static void signal_waiter(struct ur_acceptor *g, bool *what)
 	pthread_mutex_unlock(&g->lock);
 }
 
-static void report(struct ur_acceptor *g)
+static void signal_if_answered(struct ur_acceptor *g)
 {
 	for (unsigned s = 0; s < UR_SLOTS; s++)
 		if (g->asked[s] >= 0 || g->again[s])
@@ -278,7 +278,7 @@ static void *acceptor_main(void *arg)
 		if (s != g->own->slot)
 			introduce(g, (uint8_t)s);
 	do
-		report(g);
+		signal_if_answered(g);
 	while (serve(g, try_again(g)));
 	for (unsigned i = 0; i < g->newcomers; i++)
 		close(g->newcomer[i].fd);

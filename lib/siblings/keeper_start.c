@@ -47,7 +47,7 @@ struct start {
 };
 
 /* From here on in a child that shares our memory: system calls alone, past libraries that replace functions of libc. */
-static void place(struct start *s, int fd, int at)
+static void dup_fd(struct start *s, int fd, int at)
 {
 	if (fd >= 0 && syscall(SYS_dup3, fd, at, 0) >= 0)
 		return;
@@ -71,9 +71,9 @@ static int become_keeper(void *arg)
 	char *argv[] = {(char[]){UR_KEEPER_NAME}, s->text, NULL}, *none[] = {NULL};
 	int program = high(s, s->program), page = high(s, s->page), alive = high(s, s->pipe), pid = high(s, s->pid);
 
-	place(s, page, UR_KEEPER_PAGE);
-	place(s, alive, UR_KEEPER_PIPE);
-	place(s, pid, UR_KEEPER_PID);
+	dup_fd(s, page, UR_KEEPER_PAGE);
+	dup_fd(s, alive, UR_KEEPER_PIPE);
+	dup_fd(s, pid, UR_KEEPER_PID);
 	if (!s->err) {
 		/* Before the process goes on: names that it gives up must not live on here. */
 		syscall(SYS_close_range, UR_KEEPER_PID + 1, program - 1, 0);
@@ -104,7 +104,7 @@ bool ur_keeper_is_starting(void)
 	return atomic_load(&starting) == getpid();
 }
 
-static int start(struct start *s)
+static int spawn_keeper(struct start *s)
 {
 	int child;
 
@@ -163,7 +163,7 @@ int ur_keeper_start(int page, int *alive)
 	s.pid = (int)syscall(SYS_pidfd_open, getpid(), 0); /* Linux 5.3 */
 	snprintf(s.text, sizeof(s.text), "%d", (int)getpid());
 	if (!err)
-		err = start(&s);
+		err = spawn_keeper(&s);
 	close_fd(s.pid);
 	close_fd(s.program);
 	close(ends[0]);

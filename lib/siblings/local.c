@@ -61,7 +61,7 @@ static uint64_t word(uint32_t id, uint32_t at)
 }
 
 /* The place in a word that is meant for the process with this id. */
-static uint32_t place(uint64_t w, uint32_t id)
+static uint32_t place_for(uint64_t w, uint32_t id)
 {
 	return w >> 32 == id ? (uint32_t)w : 0;
 }
@@ -109,7 +109,7 @@ static void try_again(struct peer *p, const struct ur_sibling *s)
 static unsigned takes_of(const struct peer *p, const struct ur_sibling *s)
 {
 	struct ur_local *l = p->local;
-	const uint32_t takes = place(atomic_load_explicit(&s->page->with[l->own->slot].takes, memory_order_relaxed), l->own->id);
+	const uint32_t takes = place_for(atomic_load_explicit(&s->page->with[l->own->slot].takes, memory_order_relaxed), l->own->id);
 
 	if (ur_unlikely(takes & UR_WANTS_BULK) && !l->permitted && !l->watched) {
 		ur_fetch_permit(s);
@@ -195,7 +195,7 @@ static uint32_t head_of(const struct peer *p, const struct ur_sibling *s)
 {
 	const struct ur_own_page *own = p->local->own;
 
-	return place(atomic_load_explicit(&s->page->with[own->slot].head, memory_order_acquire), own->id);
+	return place_for(atomic_load_explicit(&s->page->with[own->slot].head, memory_order_acquire), own->id);
 }
 
 static bool peer_unread(struct ur_queue *q)
@@ -332,7 +332,7 @@ static uint32_t tail_of(const struct peer *p, const struct ur_sibling *s)
 {
 	const struct ur_own_page *own = p->local->own;
 
-	return place(atomic_load_explicit(&s->page->with[own->slot].tail, memory_order_acquire), own->id);
+	return place_for(atomic_load_explicit(&s->page->with[own->slot].tail, memory_order_acquire), own->id);
 }
 
 static unsigned peer_rx(struct ur_local *l, struct peer *p, struct ur_pkt **pkts, unsigned n)

@@ -80,7 +80,7 @@ struct search {
 	struct run run;
 };
 
-static void look_at(struct search *s, const struct run *r)
+static void match_run(struct search *s, const struct run *r)
 {
 	if (!r->shared || s->at < r->start || s->at >= r->end || s->len > r->end - s->at)
 		return;
@@ -99,10 +99,10 @@ static void read_maps(FILE *f, struct search *s)
 			r.end = next.end;
 			continue;
 		}
-		look_at(s, &r);
+		match_run(s, &r);
 		r = next;
 	}
-	look_at(s, &r);
+	match_run(s, &r);
 	free(line);
 }
 
@@ -203,7 +203,7 @@ static bool guard(int fd, void *here, uint64_t len)
 	return !ioctl(fd, UFFDIO_REGISTER, &r) && !mprotect(here, len, PROT_READ);
 }
 
-static bool keep(struct ur_map *out, void *here, uint64_t there, uint64_t len)
+static bool fill_map(struct ur_map *out, void *here, uint64_t there, uint64_t len)
 {
 	*out = (struct ur_map){.here = here, .there = there, .len = len};
 	madvise(here, len, MADV_DONTDUMP);
@@ -233,7 +233,7 @@ static bool map_fd(int fd, const struct job *j, struct ur_map *out)
 	if (here == MAP_FAILED)
 		return false;
 	if (guard(j->guard, here, p.len))
-		return keep(out, here, j->run.start + (p.off - j->run.off), p.len);
+		return fill_map(out, here, j->run.start + (p.off - j->run.off), p.len);
 	munmap(here, p.len);
 	return false;
 }

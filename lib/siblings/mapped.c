@@ -227,7 +227,7 @@ static struct place *place_of(struct ur_mapped *m, const struct ur_sibling *s, u
 }
 
 /* Where nothing can be guarded there is nothing to do for the thread. */
-static bool start(struct ur_mapped *m)
+static bool start_mapper(struct ur_mapped *m)
 {
 	if (m->guard < 0)
 		m->guard = ur_map_guard();
@@ -238,7 +238,7 @@ static bool start(struct ur_mapped *m)
 
 static void want(struct ur_mapped *m, struct place *p, const struct ur_sibling *s, const struct ur_bulk_seg *g, uint64_t token)
 {
-	if (!start(m)) {
+	if (!start_mapper(m)) {
 		give_up(m, p);
 		return;
 	}
@@ -249,7 +249,7 @@ static void want(struct ur_mapped *m, struct place *p, const struct ur_sibling *
 	sem_post(&m->work);
 }
 
-static void end(struct ur_mapped *m, struct place *p)
+static void finish_job(struct ur_mapped *m, struct place *p)
 {
 	hand_over(p, ENDED);
 	sem_post(&m->work);
@@ -271,7 +271,7 @@ static struct place *find_map(struct ur_mapped *m, const struct ur_sibling *s, c
 	if (state != MAPPED)
 		return NULL;
 	if (ur_unlikely(p->token != token)) {
-		end(m, p);
+		finish_job(m, p);
 		return NULL;
 	}
 	if (g->at < p->map.there || g->at - p->map.there > p->map.len || g->len > p->map.len - (g->at - p->map.there))
@@ -303,7 +303,7 @@ static bool copy(struct ur_mapped *m, const struct ur_sibling *s, const struct u
 		if (++p[i]->faults != FAULTS)
 			continue;
 		p[i]->unfit = true;
-		end(m, p[i]);
+		finish_job(m, p[i]);
 	}
 	return false;
 }
@@ -338,7 +338,7 @@ struct ur_mapped *ur_mapped_open(void)
 }
 
 /* False: /proc keeps it waiting. Then it stays, and what it uses. */
-static bool stop(struct ur_mapped *m)
+static bool stop_mapper(struct ur_mapped *m)
 {
 	const struct timespec until = ur_timespec(in_ms(END_MS));
 	int err;
@@ -357,7 +357,7 @@ static bool stop(struct ur_mapped *m)
 
 void ur_mapped_close(struct ur_mapped *m)
 {
-	if (m->started && !stop(m))
+	if (m->started && !stop_mapper(m))
 		return;
 	for (unsigned i = 0; i < UR_MAPPED_REGIONS; i++)
 		ur_map_drop(&m->place[i / WAYS][i % WAYS].map);

@@ -232,7 +232,7 @@ static bool conflicts_there(struct ur_registry *r, const struct ur_port_entry *m
 	return s;
 }
 
-static void show(struct ur_registry *r, struct ur_port_entry *e, const struct ur_port_entry *what, enum ur_port_state state)
+static void publish_port(struct ur_registry *r, struct ur_port_entry *e, const struct ur_port_entry *what, enum ur_port_state state)
 {
 	change(r);
 	e->gid = what->gid;
@@ -251,9 +251,9 @@ static int alter(struct ur_registry *r, struct ur_port_entry *e, const struct ur
 	const struct ur_port_entry before = *e;
 	bool taken;
 
-	show(r, e, what, UR_PORT_TRYING);
+	publish_port(r, e, what, UR_PORT_TRYING);
 	taken = conflicts_here(r, e) || conflicts_there(r, e);
-	show(r, e, taken ? &before : what, UR_PORT_HELD);
+	publish_port(r, e, taken ? &before : what, UR_PORT_HELD);
 	return taken ? EADDRINUSE : 0;
 }
 
@@ -404,7 +404,7 @@ static int claim_ephemeral_port(struct ur_registry *r, struct ur_port_entry *wha
 		err = claim_port(r, &alone);
 	}
 	if (!err)
-		show(r, find_own(r, what->port_space, &what->gid, what->port), what, UR_PORT_HELD);
+		publish_port(r, find_own(r, what->port_space, &what->gid, what->port), what, UR_PORT_HELD);
 	return err == EADDRINUSE ? EADDRNOTAVAIL : err;
 }
 
@@ -460,7 +460,7 @@ int ur_registry_listen(struct ur_registry *r, uint16_t ps, const struct ur_gid *
 	show_listened(r, e->port, false);
 	what = *e;
 	what.listening = false;
-	show(r, e, &what, UR_PORT_HELD);
+	publish_port(r, e, &what, UR_PORT_HELD);
 	drop_name(r, e);
 	return 0;
 }

@@ -11,7 +11,7 @@
 
 /* --- the list --- */
 
-static struct ur_suite_fact *place(struct ur_suite_facts *f, const char *name)
+static struct ur_suite_fact *find_or_add(struct ur_suite_facts *f, const char *name)
 {
 	struct ur_suite_fact *to = NULL;
 
@@ -31,7 +31,7 @@ static struct ur_suite_fact *place(struct ur_suite_facts *f, const char *name)
 
 void ur_suite_set(struct ur_suite_facts *f, const char *name, enum ur_suite_kind kind, double number)
 {
-	struct ur_suite_fact *to = place(f, name);
+	struct ur_suite_fact *to = find_or_add(f, name);
 
 	if (!to)
 		return;
@@ -41,7 +41,7 @@ void ur_suite_set(struct ur_suite_facts *f, const char *name, enum ur_suite_kind
 
 void ur_suite_set_word(struct ur_suite_facts *f, const char *name, const char *word)
 {
-	struct ur_suite_fact *to = place(f, name);
+	struct ur_suite_fact *to = find_or_add(f, name);
 
 	if (!to)
 		return;
@@ -74,7 +74,7 @@ static void add(struct ur_suite_facts *f, const char *name, double number)
 
 /* --- from the report --- */
 
-static double number(const json_t *o, const char *key)
+static double get_number(const json_t *o, const char *key)
 {
 	return json_number_value(json_object_get(o, key));
 }
@@ -95,15 +95,15 @@ static void read_totals(struct ur_suite_facts *f, const json_t *report)
 	size_t i;
 
 	for (i = 0; i < ur_array_size(did); i++)
-		ur_suite_set(f, did[i], UR_SUITE_NUMBER, number(done, did[i]));
+		ur_suite_set(f, did[i], UR_SUITE_NUMBER, get_number(done, did[i]));
 	ur_suite_set(f, "kernel_lost", UR_SUITE_NUMBER, 0);
-	json_array_foreach(json_object_get(report, "ends"), i, one) add(f, "kernel_lost", number(one, "kernel_lost"));
+	json_array_foreach(json_object_get(report, "ends"), i, one) add(f, "kernel_lost", get_number(one, "kernel_lost"));
 	ur_suite_set(f, "rules_unused", UR_SUITE_NUMBER, 0);
 	json_array_foreach(json_object_get(report, "rules"), i, one)
 	{
 		snprintf(name, sizeof(name), "rule%zu.hits", i + 1);
-		ur_suite_set(f, name, UR_SUITE_NUMBER, number(one, "hits"));
-		add(f, "rules_unused", number(one, "hits") < 1);
+		ur_suite_set(f, name, UR_SUITE_NUMBER, get_number(one, "hits"));
+		add(f, "rules_unused", get_number(one, "hits") < 1);
 	}
 }
 
@@ -156,7 +156,7 @@ static void read_flows(struct ur_suite_facts *f, const json_t *flows)
 
 		for (unsigned k = 0; k < ur_array_size(sums); k++)
 			if (sums[k].name[responses])
-				add(f, sums[k].name[responses], number(flow, sums[k].key));
+				add(f, sums[k].name[responses], get_number(flow, sums[k].key));
 		if (!responses)
 			read_congestion(f, json_object_get(flow, "congestion"));
 	}
@@ -206,7 +206,7 @@ static void read_loss(struct ur_suite_facts *f, unsigned n, const json_t *e, dou
 	if (told && again)
 		set_time_of_loss(f, n, "reaction", json_number_value(again) - json_number_value(told));
 	if (n > 1)
-		set_time_of_loss(f, n, "gap", number(e, "time_ns") - before);
+		set_time_of_loss(f, n, "gap", get_number(e, "time_ns") - before);
 }
 
 static void read_events(struct ur_suite_facts *f, const json_t *events)
@@ -221,10 +221,10 @@ static void read_events(struct ur_suite_facts *f, const json_t *events)
 	{
 		if (!json_object_get(e, "told_by"))
 			continue;
-		first = n ? first : number(e, "time_ns");
+		first = n ? first : get_number(e, "time_ns");
 		if (++n <= LOSSES)
 			read_loss(f, n, e, last);
-		last = number(e, "time_ns");
+		last = get_number(e, "time_ns");
 		add(f, "untold", strcmp(word(e, "told_by"), "none") == 0);
 	}
 	ur_suite_set(f, "losses", UR_SUITE_NUMBER, n);
@@ -249,7 +249,7 @@ static void read_programs(struct ur_suite_facts *f, const json_t *programs)
 			ur_suite_set(f, name, UR_SUITE_NUMBER, status ? json_number_value(status) : 128 + json_number_value(by_signal));
 		snprintf(name, sizeof(name), "%s.seconds", ends[i]);
 		if (json_object_get(p, "seconds"))
-			ur_suite_set(f, name, UR_SUITE_TIME, number(p, "seconds") * UR_NS_PER_S);
+			ur_suite_set(f, name, UR_SUITE_TIME, get_number(p, "seconds") * UR_NS_PER_S);
 	}
 }
 
@@ -272,7 +272,7 @@ struct words {
 	size_t room, n;
 };
 
-__attribute__((format(printf, 2, 3))) static void say(struct words *w, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void append_text(struct words *w, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -293,11 +293,11 @@ static const struct ur_suite_fact *of_loss(const struct ur_suite_facts *f, unsig
 static void say_time(struct words *w, double ns)
 {
 	if (ns < UR_NS_PER_MS)
-		say(w, "%.0f us", ns / UR_NS_PER_US);
+		append_text(w, "%.0f us", ns / UR_NS_PER_US);
 	else if (ns < UR_NS_PER_S)
-		say(w, "%.1f ms", ns / UR_NS_PER_MS);
+		append_text(w, "%.1f ms", ns / UR_NS_PER_MS);
 	else
-		say(w, "%.2f s", ns / UR_NS_PER_S);
+		append_text(w, "%.2f s", ns / UR_NS_PER_S);
 }
 
 /* Empty when it is not known. */
@@ -316,15 +316,16 @@ static void say_recovery(struct words *w, const struct ur_suite_facts *f, unsign
 	const char *how = word_of_loss(f, n, "recovery");
 
 	if (!again) {
-		say(w, ", not repeated");
+		append_text(w, ", not repeated");
 		return;
 	}
-	say(w, ", %s %s", strcmp(how, "a-later-acknowledgement") == 0 ? "another acknowledgement" : "repeated", after_told ? "" : "after ");
+	append_text(w, ", %s %s", strcmp(how, "a-later-acknowledgement") == 0 ? "another acknowledgement" : "repeated",
+		    after_told ? "" : "after ");
 	say_time(w, after_told ? reaction->number : again->number);
-	say(w, "%s", after_told ? " later" : "");
+	append_text(w, "%s", after_told ? " later" : "");
 	for (unsigned i = 0; i < ur_array_size(said); i++)
 		if (strcmp(how, said[i]) == 0)
-			say(w, " (%s)", how);
+			append_text(w, " (%s)", how);
 }
 
 static void say_loss(struct words *w, const struct ur_suite_facts *f, unsigned n)
@@ -332,10 +333,10 @@ static void say_loss(struct words *w, const struct ur_suite_facts *f, unsigned n
 	const struct ur_suite_fact *after = of_loss(f, n, "told_after");
 	const char *told = word_of_loss(f, n, "told");
 
-	say(w, "%s%s %s: ", w->n ? "; " : "", word_of_loss(f, n, "opcode"), word_of_loss(f, n, "done"));
-	say(w, "%s", !after ? "no NAK" : strcmp(told, "READ") == 0 ? "READ again after " : told);
+	append_text(w, "%s%s %s: ", w->n ? "; " : "", word_of_loss(f, n, "opcode"), word_of_loss(f, n, "done"));
+	append_text(w, "%s", !after ? "no NAK" : strcmp(told, "READ") == 0 ? "READ again after " : told);
 	if (after) {
-		say(w, "%s", strcmp(told, "READ") == 0 ? "" : " after ");
+		append_text(w, "%s", strcmp(told, "READ") == 0 ? "" : " after ");
 		say_time(w, after->number);
 	}
 	say_recovery(w, f, n);
@@ -347,7 +348,7 @@ static void say_count(struct words *w, const struct ur_suite_facts *f, const cha
 	const double n = ur_suite_number(f, name);
 
 	if (n > 0)
-		say(w, "%s%.0f %s%s", w->n ? "; " : "", n, what, n > 1 ? "s" : "");
+		append_text(w, "%s%.0f %s%s", w->n ? "; " : "", n, what, n > 1 ? "s" : "");
 }
 
 static void say_repeats(struct words *w, const struct ur_suite_facts *f, const char *name, const char *needless, const char *what)
@@ -355,9 +356,9 @@ static void say_repeats(struct words *w, const struct ur_suite_facts *f, const c
 	const double n = ur_suite_number(f, name), of_these = ur_suite_number(f, needless);
 
 	if (n > 0)
-		say(w, "%s%.0f %s%s repeated", w->n ? "; " : "", n, what, n > 1 ? "s" : "");
+		append_text(w, "%s%.0f %s%s repeated", w->n ? "; " : "", n, what, n > 1 ? "s" : "");
 	if (of_these > 0)
-		say(w, ", %.0f needlessly", of_these);
+		append_text(w, ", %.0f needlessly", of_these);
 }
 
 static void say_marks(struct words *w, const struct ur_suite_facts *f)
@@ -367,13 +368,13 @@ static void say_marks(struct words *w, const struct ur_suite_facts *f)
 	if (marks < 1)
 		return;
 	if (ur_suite_number(f, "cnps") < 1)
-		say(w, "%sno CNP", w->n ? "; " : "");
-	say(w, " for %.0f mark%s", marks, marks > 1 ? "s" : "");
+		append_text(w, "%sno CNP", w->n ? "; " : "");
+	append_text(w, " for %.0f mark%s", marks, marks > 1 ? "s" : "");
 	if (!ur_suite_fact(f, "cnp_gap_min"))
 		return;
-	say(w, ", at least ");
+	append_text(w, ", at least ");
 	say_time(w, ur_suite_number(f, "cnp_gap_min"));
-	say(w, " apart");
+	append_text(w, " apart");
 }
 
 void ur_suite_describe(const struct ur_suite_facts *f, char *to, size_t room)
@@ -385,7 +386,7 @@ void ur_suite_describe(const struct ur_suite_facts *f, char *to, size_t room)
 	for (unsigned i = 1; i <= DESCRIBED && i <= losses; i++)
 		say_loss(&w, f, i);
 	if (losses > DESCRIBED) {
-		say(&w, "; %.0f losses in all, over ", losses);
+		append_text(&w, "; %.0f losses in all, over ", losses);
 		say_time(&w, ur_suite_number(f, "span"));
 	}
 	say_repeats(&w, f, "repeats", "needless", "request");
@@ -395,5 +396,5 @@ void ur_suite_describe(const struct ur_suite_facts *f, char *to, size_t room)
 	say_count(&w, f, "cnps", "CNP");
 	say_marks(&w, f);
 	if (!w.n)
-		say(&w, "nothing was repeated");
+		append_text(&w, "nothing was repeated");
 }

@@ -23,7 +23,7 @@ const char *ur_suite_verdict_word(enum ur_suite_verdict v)
 }
 
 /* As far as there is room. */
-__attribute__((format(printf, 3, 4))) static void judge(struct verdict *to, enum ur_suite_verdict v, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static void add_verdict(struct verdict *to, enum ur_suite_verdict v, const char *fmt, ...)
 {
 	char sentence[2 * UR_SUITE_TEXT];
 	va_list ap;
@@ -97,10 +97,10 @@ static void judge_run(struct verdict *to, const struct ur_suite_case *c, const s
 	char name[UR_SUITE_NAME];
 
 	if (unused > 0 && !c->may_unused)
-		judge(to, UR_SUITE_UNTESTED, "%.0f of the case's rules %s never applied", unused, unused > 1 ? "were" : "was");
+		add_verdict(to, UR_SUITE_UNTESTED, "%.0f of the case's rules %s never applied", unused, unused > 1 ? "were" : "was");
 	if (lost > 0)
-		judge(to, UR_SUITE_UNTESTED, "%.0f frame%s by the kernel before the cable received %s", lost,
-		      lost > 1 ? "s were lost" : " was lost", lost > 1 ? "them" : "it");
+		add_verdict(to, UR_SUITE_UNTESTED, "%.0f frame%s by the kernel before the cable received %s", lost,
+			    lost > 1 ? "s were lost" : " was lost", lost > 1 ? "them" : "it");
 	for (unsigned i = 0; !c->may_fail && i < 2; i++) {
 		const enum ur_suite_verdict v = unused > 0 ? UR_SUITE_UNTESTED : UR_SUITE_FAIL;
 		const struct ur_suite_fact *status;
@@ -108,9 +108,9 @@ static void judge_run(struct verdict *to, const struct ur_suite_case *c, const s
 		snprintf(name, sizeof(name), "%s.status", ends[i]);
 		status = ur_suite_fact(f, name);
 		if (!status)
-			judge(to, v, "the %s's program did not end", ends[i]);
+			add_verdict(to, v, "the %s's program did not end", ends[i]);
 		else if (status->number > 0)
-			judge(to, v, "the %s's program ended with status %.0f", ends[i], status->number);
+			add_verdict(to, v, "the %s's program ended with status %.0f", ends[i], status->number);
 	}
 }
 
@@ -128,13 +128,13 @@ enum ur_suite_verdict ur_suite_judge(const struct ur_suite_case *c, const struct
 		const enum outcome o = holds(e, f);
 
 		if (o == BROKEN || (o == UNKNOWN && e->level == UR_SUITE_NEED))
-			judge(&to, broken[e->level], "%s", e->text);
+			add_verdict(&to, broken[e->level], "%s", e->text);
 		if (e->level != UR_SUITE_NEED) {
 			known += o != UNKNOWN;
 			unknown += o == UNKNOWN;
 		}
 	}
 	if (to.v < UR_SUITE_UNTESTED && unknown && !known)
-		judge(&to, UR_SUITE_UNTESTED, "no fact of the expectations is known, such as %s", c->expect[c->nexpect - 1].fact);
+		add_verdict(&to, UR_SUITE_UNTESTED, "no fact of the expectations is known, such as %s", c->expect[c->nexpect - 1].fact);
 	return to.v;
 }

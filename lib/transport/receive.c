@@ -111,7 +111,7 @@ __attribute__((noinline)) static void deliver_marked(struct ur_qp *qp, struct ur
 		ur_cc_marked(qp, now);
 }
 
-__attribute__((noinline)) static void refuse(struct ur_qp *qp, enum ur_counter why)
+__attribute__((noinline)) static void count_refused(struct ur_qp *qp, enum ur_counter why)
 {
 	ur_qp_count(qp, why);
 }
@@ -148,7 +148,7 @@ __attribute__((always_inline)) static inline void rx(struct ur_tp *tp, struct ur
 	}
 	why = ur_qp_admits(qp, p, needs(op), ur_unlikely(qp->service == UR_UD) ? UR_RX_FROM_ANYBODY : UR_RX_FROM_PEER);
 	if (ur_unlikely(why != UR_ADMITTED))
-		refuse(qp, why);
+		count_refused(qp, why);
 	else if (ur_unlikely(ur_tos_is_ce(p->tos)))
 		deliver_marked(qp, p, op, now);
 	else
@@ -184,7 +184,7 @@ void ur_tp_rx_local(struct ur_tp *tp, struct ur_pkt *p, ur_time now)
 	if (ur_likely((p->bth.opcode & UR_SERVICE_MASK) == qp->service))
 		why = ur_qp_admits(qp, p, needs(op), UR_RX_FROM_LOCAL);
 	if (ur_unlikely(why != UR_ADMITTED)) {
-		refuse(qp, why);
+		count_refused(qp, why);
 		return;
 	}
 	qp->n.rx_packets += ur_pkt_psns(p) - 1; /* and one as any other */

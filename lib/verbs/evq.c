@@ -32,7 +32,7 @@ void uv_evq_fini(struct uv_evq *q)
  * While nobody is in read(2) the counter is 1 if `raised`, else 0, so neither call here can block. With waiters in read(2) one of them
  * may have taken the count already; it finds the list empty then, and waits again.
  */
-static void settle(struct uv_evq *q)
+static void set_eventfd(struct uv_evq *q)
 {
 	uint64_t one = 1;
 
@@ -48,7 +48,7 @@ void uv_evq_unlock(struct uv_evq *q)
 	int state;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	settle(q);
+	set_eventfd(q);
 	pthread_mutex_unlock(&q->lock);
 	pthread_setcancelstate(state, NULL);
 }

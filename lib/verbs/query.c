@@ -14,7 +14,7 @@
 #define DEFAULT_PKEY 0xffff
 #define CLOCK_KHZ 1000000 /* timestamps are nanoseconds */
 
-static int fail(int err)
+static int set_errno(int err)
 {
 	errno = err;
 	return -1;
@@ -220,16 +220,16 @@ int ibv_query_gid(struct ibv_context *ctx, uint8_t port, int index, union ibv_gi
 	int err;
 
 	if (port != PORT || index < 0 || index >= UR_NET_GIDS)
-		return fail(EINVAL);
+		return set_errno(EINVAL);
 	err = read_gids(uv_context(ctx), (unsigned)index, 1, gid);
-	return err ? fail(err) : 0;
+	return err ? set_errno(err) : 0;
 }
 
 int ibv_query_gid_type(struct ibv_context *ctx, uint8_t port, unsigned int index, enum uv_gid_type_sysfs *type)
 {
 	(void)ctx;
 	if (port != PORT || index >= UR_NET_GIDS)
-		return fail(EINVAL);
+		return set_errno(EINVAL);
 	*type = UV_GID_TYPE_SYSFS_ROCE_V2;
 	return 0;
 }
@@ -299,7 +299,7 @@ int ibv_query_pkey(struct ibv_context *ctx, uint8_t port, int index, __be16 *pke
 {
 	(void)ctx;
 	if (port != PORT || index != 0)
-		return fail(EINVAL);
+		return set_errno(EINVAL);
 	*pkey = htobe16(DEFAULT_PKEY);
 	return 0;
 }
@@ -308,6 +308,6 @@ int ibv_get_pkey_index(struct ibv_context *ctx, uint8_t port, __be16 pkey)
 {
 	(void)ctx;
 	if (port != PORT || pkey != htobe16(DEFAULT_PKEY))
-		return fail(EINVAL);
+		return set_errno(EINVAL);
 	return 0;
 }

@@ -45,7 +45,7 @@ struct search {
 };
 
 /* As from a file that ends with a newline: it gives way to the zero. */
-static int answer(void *arg, const char *path, const char *text)
+static int copy_value(void *arg, const char *path, const char *text)
 {
 	struct search *s = arg;
 	size_t n;
@@ -66,7 +66,7 @@ static int search_files(struct ur_engine *e, struct search *s)
 	int rc;
 
 	ur_engine_info(e, &info);
-	rc = ur_sysfs_each(&info, ur_engine_lock(e)->net, answer, s);
+	rc = ur_sysfs_each(&info, ur_engine_lock(e)->net, copy_value, s);
 	ur_engine_unlock(e);
 	return rc;
 }

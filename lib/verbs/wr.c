@@ -16,7 +16,7 @@ static struct uv_qp *to_qp(struct ibv_qp_ex *qp)
 /* --- builders --- */
 
 /* Programs leave IBV_SEND_INLINE in wr_flags; here the setter decides. */
-static struct ibv_send_wr *begin(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode)
+static struct ibv_send_wr *next_wr(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode)
 {
 	struct uv_qp *u = to_qp(qp);
 	struct ibv_send_wr *wr = ur_wr_next(u->tp, &u->batch);
@@ -29,7 +29,7 @@ static struct ibv_send_wr *begin(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode
 
 static struct ibv_send_wr *begin_rdma(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t remote_addr)
 {
-	struct ibv_send_wr *wr = begin(qp, opcode);
+	struct ibv_send_wr *wr = next_wr(qp, opcode);
 
 	wr->wr.rdma.remote_addr = remote_addr;
 	wr->wr.rdma.rkey = rkey;
@@ -39,7 +39,7 @@ static struct ibv_send_wr *begin_rdma(struct ibv_qp_ex *qp, enum ibv_wr_opcode o
 static void begin_atomic(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode, uint32_t rkey, uint64_t remote_addr, uint64_t compare_add,
 			 uint64_t swap)
 {
-	struct ibv_send_wr *wr = begin(qp, opcode);
+	struct ibv_send_wr *wr = next_wr(qp, opcode);
 
 	wr->wr.atomic.remote_addr = remote_addr;
 	wr->wr.atomic.rkey = rkey;
@@ -49,17 +49,17 @@ static void begin_atomic(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode, uint32
 
 static void wr_send(struct ibv_qp_ex *qp)
 {
-	begin(qp, IBV_WR_SEND);
+	next_wr(qp, IBV_WR_SEND);
 }
 
 static void wr_send_imm(struct ibv_qp_ex *qp, __be32 imm_data)
 {
-	begin(qp, IBV_WR_SEND_WITH_IMM)->imm_data = imm_data;
+	next_wr(qp, IBV_WR_SEND_WITH_IMM)->imm_data = imm_data;
 }
 
 static void wr_send_inv(struct ibv_qp_ex *qp, uint32_t invalidate_rkey)
 {
-	begin(qp, IBV_WR_SEND_WITH_INV)->invalidate_rkey = invalidate_rkey;
+	next_wr(qp, IBV_WR_SEND_WITH_INV)->invalidate_rkey = invalidate_rkey;
 }
 
 static void wr_rdma_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr)
@@ -99,7 +99,7 @@ static void wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote
 
 static void wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *bind_info)
 {
-	struct ibv_send_wr *wr = begin(qp, IBV_WR_BIND_MW);
+	struct ibv_send_wr *wr = next_wr(qp, IBV_WR_BIND_MW);
 
 	wr->bind_mw.mw = mw;
 	wr->bind_mw.rkey = rkey;
@@ -108,7 +108,7 @@ static void wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey, c
 
 static void wr_local_inv(struct ibv_qp_ex *qp, uint32_t invalidate_rkey)
 {
-	begin(qp, IBV_WR_LOCAL_INV)->invalidate_rkey = invalidate_rkey;
+	next_wr(qp, IBV_WR_LOCAL_INV)->invalidate_rkey = invalidate_rkey;
 }
 
 /* --- setters --- */

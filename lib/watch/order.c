@@ -39,7 +39,7 @@ bool ur_watch_key_find(const char *name, enum ur_watch_key *key)
 
 /* --- sorting --- */
 
-static double number(const struct ur_watch_row *r, enum ur_watch_key key)
+static double value_of_key(const struct ur_watch_row *r, enum ur_watch_key key)
 {
 	switch (key) {
 	case UR_WATCH_TRAFFIC: return r->rates.tx_bits + r->rates.rx_bits;
@@ -61,7 +61,7 @@ static double number(const struct ur_watch_row *r, enum ur_watch_key key)
 /* How it sorts below or above the next, by words where the key is one. */
 static int compare(const struct ur_watch_row *a, const struct ur_watch_row *b, enum ur_watch_key key)
 {
-	double x = number(a, key), y = number(b, key);
+	double x = value_of_key(a, key), y = value_of_key(b, key);
 
 	if (key == UR_WATCH_PROGRAM)
 		return strcmp(a->process->program, b->process->program);

@@ -122,7 +122,7 @@ static void answer_nd(const struct ur_sim_port *p, const struct ur_pkt *in, stru
 		ur_nd_build(out, UR_ICMP_NA, &p->port.mac, &m.nd.lladdr, 0, &p->addr, &in->src, &na);
 }
 
-static void answer(struct ur_sim_port *p, struct ur_pkt *in)
+static void answer_neighbour(struct ur_sim_port *p, struct ur_pkt *in)
 {
 	struct ur_counters c = {.v = {0}};
 	struct ur_sim_buf *out;
@@ -242,7 +242,7 @@ void ur_sim_kernel_rx(struct ur_sim_port *p, struct ur_sim_buf *unit)
 
 		next = b->more;
 		if (!strip_headers(p, &b->pkt)) {
-			answer(p, &whole);
+			answer_neighbour(p, &whole);
 			p->sim->stats.filtered++;
 			ur_sim_buf_put(p->sim, b);
 			continue;

@@ -34,7 +34,7 @@ static void count(struct ur_sim *sim, uint8_t where, int by)
 		sim->flying += (unsigned)by;
 }
 
-static void move(struct ur_sim *sim, struct ur_sim_buf *b, enum ur_sim_where where)
+static void set_where(struct ur_sim *sim, struct ur_sim_buf *b, enum ur_sim_where where)
 {
 	count(sim, b->where, -1);
 	b->where = (uint8_t)where;
@@ -52,13 +52,13 @@ struct ur_sim_buf *ur_sim_buf_get(struct ur_sim *sim, enum ur_sim_where where)
 	b->pkt = (struct ur_pkt){.data = b->bytes + UR_SIM_HEADROOM, .room = UR_PKT_ROOM};
 	b->more = NULL;
 	b->damaged = b->merge = false;
-	move(sim, b, where);
+	set_where(sim, b, where);
 	return b;
 }
 
 void ur_sim_buf_put(struct ur_sim *sim, struct ur_sim_buf *b)
 {
-	move(sim, b, UR_SIM_FREE);
+	set_where(sim, b, UR_SIM_FREE);
 	ur_pool_give(&sim->free, b);
 	ur_hide(b->bytes, sizeof(b->bytes));
 }
@@ -107,7 +107,7 @@ struct ur_pkt *ur_sim_pop(struct ur_sim_port *p)
 	p->waiting--;
 	pkt->next = NULL;
 	pkt->home = &p->queue;
-	move(p->sim, buf_of(pkt), UR_SIM_OUT);
+	set_where(p->sim, buf_of(pkt), UR_SIM_OUT);
 	return pkt;
 }
 

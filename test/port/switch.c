@@ -264,7 +264,7 @@ static void forward(struct ur_sim *sim, unsigned from, struct ur_sim_buf *b)
 }
 
 /* A NIC's address filter. Unknown unicast passes, as in a real switch. */
-static bool wanted(const struct ur_sim_port *p, const uint8_t *mac)
+static bool passes_filter(const struct ur_sim_port *p, const uint8_t *mac)
 {
 	static const uint8_t broadcast[6] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
@@ -285,7 +285,7 @@ static void arrive(struct ur_sim *sim, const struct ur_sim_event *e)
 	if (e->to < 0)
 		return forward(sim, e->from, e->buf);
 	p = &sim->ports[e->to];
-	if (!wanted(p, e->buf->pkt.data))
+	if (!passes_filter(p, e->buf->pkt.data))
 		return drop(sim, e->buf, &sim->stats.filtered);
 	if (p->queue.caps & UR_QUEUE_BARE)
 		return ur_sim_kernel_rx(p, e->buf);

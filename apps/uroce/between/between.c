@@ -28,7 +28,7 @@ static bool open_control(void)
 	return (!name && script.wanted) || ur_between_control_open(&run, name ? name : run.end[0].name) || !name;
 }
 
-static int join(int argc, char **argv)
+static int join_ends(int argc, char **argv)
 {
 	int status;
 
@@ -132,7 +132,7 @@ static int run_between(int argc, char **argv)
 	if (suite.name)
 		return ur_between_suite_run(&suite, &script, argc, argv);
 	if (!script.wanted)
-		status = join(argc, argv);
+		status = join_ends(argc, argv);
 	else
 		status = open_control() ? ur_between_script_run(&run, &script, argc, argv) : UR_EXIT_FAIL;
 	ur_between_control_close();

@@ -101,7 +101,7 @@ static void hang_up(struct client *c)
 	*c = (struct client){.fd = -1};
 }
 
-static void answer(struct client *c)
+static void obey_line(struct client *c)
 {
 	FILE *f = open_memstream(&c->answer, &c->len);
 
@@ -137,7 +137,7 @@ static void get_line(struct client *c)
 	if (memchr(c->line, 0, c->have))
 		c->line[0] = 0; /* which is no request */
 	if (end || !n || c->have > UR_BETWEEN_TOLD)
-		answer(c);
+		obey_line(c);
 }
 
 static void put_answer(struct client *c)
@@ -168,7 +168,7 @@ static void take_call(void)
 		close(fd);
 }
 
-static ur_time turn(ur_time now)
+static ur_time serve_clients(ur_time now)
 {
 	ur_time next = UR_TIME_NEVER;
 
@@ -271,7 +271,7 @@ bool ur_between_control_open(struct ur_between_run *r, const char *name)
 		return false;
 	}
 	strcpy(control.path, sa.sun_path);
-	r->guest[r->nguests++] = (struct ur_between_guest){.turn = turn, .fds = fds, .ready = serve};
+	r->guest[r->nguests++] = (struct ur_between_guest){.turn = serve_clients, .fds = fds, .ready = serve};
 	return true;
 }
 

@@ -95,7 +95,7 @@ static unsigned receive_dpdk(struct ur_between_end *e, struct ur_between_frame *
 	return d->nreceived;
 }
 
-static void lose(struct ur_between_end *e, unsigned n, int why)
+static void count_unsent(struct ur_between_end *e, unsigned n, int why)
 {
 	e->unsent += n;
 	e->why = why;
@@ -119,7 +119,7 @@ static void flush_dpdk(struct ur_between_end *e)
 			break;
 	}
 	if (done < d->nsending) {
-		lose(e, d->nsending - done, d->port->ops->link_up(d->port) ? ENOBUFS : ENETDOWN);
+		count_unsent(e, d->nsending - done, d->port->ops->link_up(d->port) ? ENOBUFS : ENETDOWN);
 		ur_pkts_release(d->sending + done, d->nsending - done);
 	}
 	d->nsending = 0;
@@ -132,7 +132,7 @@ static struct ur_pkt *room_for(struct ur_between_end *e, uint32_t len)
 	struct ur_pkt *p;
 
 	if (len > d->port->mtu + 18u) { /* Ethernet header and a tag */
-		lose(e, 1, EMSGSIZE);
+		count_unsent(e, 1, EMSGSIZE);
 		return NULL;
 	}
 	if (d->nsending == UR_BETWEEN_BATCH)
@@ -140,14 +140,14 @@ static struct ur_pkt *room_for(struct ur_between_end *e, uint32_t len)
 	if (!ur_queue_alloc(d->port->queue, &p, 1)) {
 		flush_dpdk(e);
 		if (!ur_queue_alloc(d->port->queue, &p, 1)) {
-			lose(e, 1, ENOMEM);
+			count_unsent(e, 1, ENOMEM);
 			return NULL;
 		}
 	}
 	if (len <= p->room)
 		return p;
 	ur_pkts_release(&p, 1);
-	lose(e, 1, EMSGSIZE);
+	count_unsent(e, 1, EMSGSIZE);
 	return NULL;
 }
 
@@ -164,14 +164,14 @@ static void queue_unfinished(struct ur_between_end *e, const struct ur_between_o
 	uint32_t len;
 
 	if (o->len > UR_BETWEEN_FRAME) {
-		lose(e, 1, EMSGSIZE);
+		count_unsent(e, 1, EMSGSIZE);
 		return;
 	}
 	if (o->head_len)
 		memcpy(d->whole, o->head, o->head_len);
 	memcpy(d->whole + o->head_len, o->data, o->len);
 	if (!ur_cut_begin(&cut, d->whole, o->head_len + o->len, &o->vnet)) {
-		lose(e, 1, EINVAL);
+		count_unsent(e, 1, EINVAL);
 		return;
 	}
 	while ((len = ur_cut_next(&cut))) {

@@ -55,7 +55,7 @@ struct packet {
 	struct receiving receiving;
 };
 
-static bool fail(const char *name, const char *why)
+static bool cannot_join(const char *name, const char *why)
 {
 	ur_cmd_fail(0, "cannot join interface %s: %s", name, why);
 	return false;
@@ -93,23 +93,23 @@ static bool open_packet(struct ur_between_end *e)
 	const struct sockaddr_ll at = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = (int)index};
 
 	if (!index)
-		return fail(e->name, "there is no such interface");
+		return cannot_join(e->name, "there is no such interface");
 	e->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 	if (e->fd < 0)
-		return fail(e->name, errno == EPERM ? "this needs CAP_NET_RAW: run it as root" : strerror(errno));
+		return cannot_join(e->name, errno == EPERM ? "this needs CAP_NET_RAW: run it as root" : strerror(errno));
 	if (!is_ethernet(e->fd, e->name))
-		return fail(e->name, "it is not an Ethernet interface");
+		return cannot_join(e->name, "it is not an Ethernet interface");
 	e->state = calloc(1, sizeof(struct packet));
 	if (!e->state)
-		return fail(e->name, "out of memory");
+		return cannot_join(e->name, "out of memory");
 	((struct packet *)e->state)->index = index;
 	/* Nothing comes in before it is bound. */
 	if (!set_options(e->fd, index) || bind(e->fd, (const struct sockaddr *)&at, sizeof(at)) < 0)
-		return fail(e->name, strerror(errno));
+		return cannot_join(e->name, strerror(errno));
 	return true;
 }
 
-static const char *gone(const struct ur_between_end *e)
+static const char *missing_interface(const struct ur_between_end *e)
 {
 	const struct packet *p = e->state;
 	char name[IF_NAMESIZE];
@@ -267,6 +267,6 @@ const struct ur_between_kind ur_between_packet = {
 	.receive = receive_packets,
 	.queue = queue_packet,
 	.flush = flush_packets,
-	.gone = gone,
+	.gone = missing_interface,
 	.statistics = read_statistics,
 };

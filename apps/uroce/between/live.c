@@ -36,7 +36,7 @@ static struct {
 
 enum look { PLAIN, TITLE, STRONG };
 
-__attribute__((format(printf, 2, 3))) static void show(enum look look, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static void add_line(enum look look, const char *fmt, ...)
 {
 	char line[LINE];
 	va_list ap;
@@ -66,15 +66,16 @@ static void show_totals(const struct ur_account *a)
 {
 	char bits[SHORT], frames[SHORT];
 
-	show(STRONG, "%s and %s joined for %.0f s; events %u", live.run->end[0].name, live.run->end[1].name,
-	     (double)(live.run->ended - live.run->began) / UR_NS_PER_S, a->nevents);
+	add_line(STRONG, "%s and %s joined for %.0f s; events %u", live.run->end[0].name, live.run->end[1].name,
+		 (double)(live.run->ended - live.run->began) / UR_NS_PER_S, a->nevents);
 	for (unsigned i = 0; i < 2; i++) {
 		const uint64_t lost = live.run->end[i].kernel_lost + live.run->end[i].refused;
 
-		show(lost ? STRONG : PLAIN,
-		     "%s  %s bit/s, %s frames/s; %" PRIu64 " frames, %" PRIu64 " RoCEv2; lost by the kernel %" PRIu64 ", unsent %" PRIu64,
-		     i ? "2to1" : "1to2", rate(a->bytes[i], live.total.bytes[i], 8, bits),
-		     rate(a->frames[i], live.total.frames[i], 1, frames), a->frames[i], a->roce[i], lost, live.run->end[!i].unsent);
+		add_line(lost ? STRONG : PLAIN,
+			 "%s  %s bit/s, %s frames/s; %" PRIu64 " frames, %" PRIu64 " RoCEv2; lost by the kernel %" PRIu64
+			 ", unsent %" PRIu64,
+			 i ? "2to1" : "1to2", rate(a->bytes[i], live.total.bytes[i], 8, bits),
+			 rate(a->frames[i], live.total.frames[i], 1, frames), a->frames[i], a->roce[i], lost, live.run->end[!i].unsent);
 		live.total.bytes[i] = a->bytes[i];
 		live.total.frames[i] = a->frames[i];
 	}
@@ -87,8 +88,8 @@ static void show_late(const struct ur_account *a)
 
 	for (unsigned i = 0; i < 2; i++)
 		if (a->late[i].n)
-			show(PLAIN, "%s exceeded by %s in the median, %s at most", what[i],
-			     ur_between_time_text(ur_spread_at(&a->late[i], 500), median), ur_between_time_text(a->late[i].most, most));
+			add_line(PLAIN, "%s exceeded by %s in the median, %s at most", what[i],
+				 ur_between_time_text(ur_spread_at(&a->late[i], 500), median), ur_between_time_text(a->late[i].most, most));
 }
 
 static void show_rules(void)
@@ -98,11 +99,11 @@ static void show_rules(void)
 	char bits[SHORT];
 
 	if (l->rate)
-		show(PLAIN, "rate %s bit/s, queue %" PRIu32 " bytes, marked from %" PRIu32 " on", ur_watch_short((double)l->rate, bits),
-		     l->queue, l->mark_at);
+		add_line(PLAIN, "rate %s bit/s, queue %" PRIu32 " bytes, marked from %" PRIu32 " on", ur_watch_short((double)l->rate, bits),
+			 l->queue, l->mark_at);
 	for (unsigned i = 0; (rule = ur_between_rule(live.run->cable, i)); i++)
 		if (!rule->deleted)
-			show(PLAIN, "rule %u  %8u  %s", rule->number, rule->row.hits, rule->text);
+			add_line(PLAIN, "rule %u  %8u  %s", rule->number, rule->row.hits, rule->text);
 }
 
 static uint64_t lost(const struct ur_account_flow *w)
@@ -142,11 +143,12 @@ static void show_flow(const struct ur_account_flow *w, unsigned i, uint32_t widt
 		rate(w->bytes, live.flow[i].bytes, 8, bits);
 		rate(w->packets, live.flow[i].packets, 1, packets);
 	}
-	show(w->needless || w->waits.unprompted ? STRONG : PLAIN,
-	     "%-*s  %-*s  0x%06x  %-4s  %6s  %6s  %9" PRIu64 "  %7" PRIu64 "  %7" PRIu64 "  %7" PRIu64 "  %8" PRIu64 "  %8" PRIu64
-	     "  %8s  %6" PRIu64 "  %6" PRIu64 "  %6" PRIu64,
-	     (int)width, ur_gid_ip(&w->src, src), (int)width, ur_gid_ip(&w->dst, dst), w->dqpn, w->response ? "resp" : "req", bits, packets,
-	     w->packets, lost(w), w->did[2], w->repeats, w->needless, w->waits.unprompted, repair(w, time), w->naks, marked(w), w->cnps);
+	add_line(w->needless || w->waits.unprompted ? STRONG : PLAIN,
+		 "%-*s  %-*s  0x%06x  %-4s  %6s  %6s  %9" PRIu64 "  %7" PRIu64 "  %7" PRIu64 "  %7" PRIu64 "  %8" PRIu64 "  %8" PRIu64
+		 "  %8s  %6" PRIu64 "  %6" PRIu64 "  %6" PRIu64,
+		 (int)width, ur_gid_ip(&w->src, src), (int)width, ur_gid_ip(&w->dst, dst), w->dqpn, w->response ? "resp" : "req", bits,
+		 packets, w->packets, lost(w), w->did[2], w->repeats, w->needless, w->waits.unprompted, repair(w, time), w->naks, marked(w),
+		 w->cnps);
 	live.flow[i].dqpn = w->dqpn;
 	live.flow[i].first = w->first;
 	live.flow[i].bytes = w->bytes;
@@ -165,9 +167,9 @@ static void show_flows(const struct ur_account *a)
 		width = ur_max_u32(width, (uint32_t)strlen(ur_gid_ip(&a->flows[i].src, text)));
 		width = ur_max_u32(width, (uint32_t)strlen(ur_gid_ip(&a->flows[i].dst, text)));
 	}
-	show(TITLE, "%-*s  %-*s  %-8s  %-4s  %6s  %6s  %9s  %7s  %7s  %7s  %8s  %8s  %8s  %6s  %6s  %6s", (int)width, "SOURCE", (int)width,
-	     "DESTINATION", "QP", "KIND", "BIT/S", "PKT/S", "PACKETS", "LOST", "DELAYED", "REPEATS", "NEEDLESS", "UNASKED", "REPAIR",
-	     "NAKS", "MARKED", "CNPS");
+	add_line(TITLE, "%-*s  %-*s  %-8s  %-4s  %6s  %6s  %9s  %7s  %7s  %7s  %8s  %8s  %8s  %6s  %6s  %6s", (int)width, "SOURCE",
+		 (int)width, "DESTINATION", "QP", "KIND", "BIT/S", "PKT/S", "PACKETS", "LOST", "DELAYED", "REPEATS", "NEEDLESS", "UNASKED",
+		 "REPAIR", "NAKS", "MARKED", "CNPS");
 	for (unsigned i = 0; i < UR_FAULT_FLOWS; i++)
 		if (a->flows[i].used && row++ >= live.skip)
 			show_flow(&a->flows[i], i, width);
@@ -235,7 +237,7 @@ static unsigned hear_keys(const struct pollfd *from)
 	return 1;
 }
 
-static ur_time turn(ur_time now)
+static ur_time show_when_due(ur_time now)
 {
 	if (now < live.next)
 		return live.next;
@@ -252,7 +254,7 @@ void ur_between_live_open(struct ur_between_run *r)
 	live.screen = isatty(STDOUT_FILENO) && isatty(STDIN_FILENO) && ur_screen_open();
 #endif
 	r->quiet = live.screen;
-	r->guest[r->nguests++] = (struct ur_between_guest){.turn = turn, .fds = keyboard, .ready = hear_keys};
+	r->guest[r->nguests++] = (struct ur_between_guest){.turn = show_when_due, .fds = keyboard, .ready = hear_keys};
 }
 
 void ur_between_live_close(void)

@@ -79,7 +79,7 @@ static void swap_head(void)
 }
 
 /* A packet of a train to which something was done, as a frame of its own; its headers lie aside. */
-static const uint8_t *keep(uint32_t len)
+static const uint8_t *copy_to_arena(uint32_t len)
 {
 	const uint32_t begin = ur_min_u32(mover.train.is.begin, len);
 	uint8_t *to;
@@ -98,14 +98,14 @@ static void leave_alone(unsigned end, const uint8_t *frame, uint32_t len, const 
 	struct ur_between_out out = {.data = frame, .len = len};
 
 	if (mover.train.in && current)
-		out.data = keep(len);
+		out.data = copy_to_arena(len);
 	memcpy(&out.vnet, extra, sizeof(out.vnet));
 	ur_between_queue(&run->end[end], &out);
 	if (!current)
 		ur_between_flush(&run->end[end]);
 }
 
-static void leave(void *ctx, unsigned end, const uint8_t *frame, uint32_t len, const uint8_t *extra)
+static void emit_frame(void *ctx, unsigned end, const uint8_t *frame, uint32_t len, const uint8_t *extra)
 {
 	const bool current = frame == mover.current;
 
@@ -216,7 +216,7 @@ static void fetch(const bool ready[2])
 
 static volatile sig_atomic_t stopped; /* by this signal */
 
-static void stop(int signal)
+static void on_signal(int signal)
 {
 	stopped = signal;
 }
@@ -300,7 +300,7 @@ static void look_at_ends(ur_time now)
 	run->stop = true;
 }
 
-static void move(const sigset_t *unblocked)
+static void move_until_stopped(const sigset_t *unblocked)
 {
 	struct pollfd fds[2 + UR_BETWEEN_GUESTS * UR_BETWEEN_GUEST_FDS];
 	const ur_time stop_at = run->seconds ? run->began + run->seconds * UR_NS_PER_S : UR_TIME_NEVER;
@@ -325,7 +325,7 @@ static void move(const sigset_t *unblocked)
 static void catch_signals(sigset_t *before)
 {
 	static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
-	const struct sigaction end = {.sa_handler = stop}, child = {.sa_handler = wake};
+	const struct sigaction end = {.sa_handler = on_signal}, child = {.sa_handler = wake};
 	struct sigaction was;
 	sigset_t ours;
 
@@ -353,9 +353,9 @@ static bool set_rules(void)
 	return ur_between_set_limit(run->cable, 0, &run->limit) == 0;
 }
 
-static int join(void)
+static int run_cable(void)
 {
-	const struct ur_between_host host = {.send = leave, .judged = judged};
+	const struct ur_between_host host = {.send = emit_frame, .judged = judged};
 	sigset_t unblocked;
 
 	mover.arena = malloc(ARENA);
@@ -373,7 +373,7 @@ static int join(void)
 	if (!run->quiet)
 		fprintf(stderr, "uroce: %s and %s are joined; Ctrl-C ends that\n", run->end[0].name, run->end[1].name);
 	mover.now = run->began = ur_clock_now();
-	move(&unblocked);
+	move_until_stopped(&unblocked);
 	ur_between_unpause(run->cable);
 	ur_between_report_now(run);
 	return 0;
@@ -388,7 +388,7 @@ int ur_between_join(struct ur_between_run *r)
 	mover.to_wall = ur_clock_wall() - ur_clock_now();
 	if (run->capture && !(mover.capture = ur_between_capture_open(run->capture, run->end[0].name, run->end[1].name)))
 		return UR_EXIT_FAIL;
-	status = join();
+	status = run_cable();
 	if (mover.capture && !ur_between_capture_close(mover.capture) && !status)
 		status = UR_EXIT_FAIL;
 	ur_between_close(&run->end[0]);

@@ -147,7 +147,7 @@ static void json(const struct order *o)
 	ur_between_report_json(o->run, o->answer);
 }
 
-static void end(const struct order *o)
+static void stop_run(const struct order *o)
 {
 	o->run->stop = o->run->asked = true;
 	fputs("ok: it ends\n", o->answer);
@@ -160,9 +160,9 @@ static const struct {
 	enum { ALONE, MORE, EITHER } follows; /* something does */
 	void (*obey)(const struct order *o);
 } words[] = {
-	{"add", MORE, add},   {"delete", MORE, delete},     {"clear", ALONE, clear},   {"partition", MORE, partition},
-	{"rate", MORE, rate}, {"release", EITHER, release}, {"status", ALONE, status}, {"json", ALONE, json},
-	{"end", ALONE, end},
+	{"add", MORE, add},       {"delete", MORE, delete},     {"clear", ALONE, clear},   {"partition", MORE, partition},
+	{"rate", MORE, rate},     {"release", EITHER, release}, {"status", ALONE, status}, {"json", ALONE, json},
+	{"end", ALONE, stop_run},
 };
 
 /* It is shown to people, and becomes the text of a rule. */

@@ -57,7 +57,7 @@ static bool read_all(int fd, char *data, size_t len, ur_time deadline)
 }
 
 /* Whether it ends by itself. */
-static bool end(pid_t pid, bool now)
+static bool wait_for_end(pid_t pid, bool now)
 {
 	const struct timespec ms = {.tv_nsec = (long)UR_NS_PER_MS};
 
@@ -92,7 +92,7 @@ bool ur_child_run(void (*fn)(const void *arg, void *result), const void *arg, vo
 	close(fds[1]);
 	ok = pid > 0 && read_all(fds[0], result, len, ur_clock_now() + seconds * UR_NS_PER_S);
 	close(fds[0]);
-	return pid > 0 && end(pid, !ok) && ok;
+	return pid > 0 && wait_for_end(pid, !ok) && ok;
 }
 
 void ur_child_plain_settings(const char *port)

@@ -27,7 +27,7 @@ static void collect_options(struct options *o, const struct ur_command *c)
 			o->list[o->n++] = s;
 }
 
-static int refuse(const struct ur_option *o, const char *path, const char *value)
+static int explain_value(const struct ur_option *o, const char *path, const char *value)
 {
 	if (o->takes)
 		return ur_cmd_fail(UR_EXIT_USAGE, "--%s cannot be '%s': it takes %s", o->name, value, o->takes);
@@ -41,7 +41,7 @@ static int take_option(const struct ur_option *o, const char *path, const char *
 	if (o->take)
 		return o->take(o, value);
 	if (o->parse && !o->parse(value))
-		return refuse(o, path, value);
+		return explain_value(o, path, value);
 	if (o->parse)
 		return 0;
 	if (o->arg)

@@ -12,7 +12,7 @@
 #include "apps/uroce/cli/cmd.h"
 #include "capture/output.h"
 
-static bool fail(const struct ur_outfile *o, int err)
+static bool cannot_write(const struct ur_outfile *o, int err)
 {
 	ur_cmd_fail(0, "cannot write %s: %s", o->name, ur_output_reason(err));
 	return false;
@@ -60,7 +60,7 @@ bool ur_outfile_open(struct ur_outfile *o, const char *name, bool secret)
 	if (fd >= 0)
 		close(fd);
 	free(o->part);
-	return fail(o, err);
+	return cannot_write(o, err);
 }
 
 bool ur_outfile_close(struct ur_outfile *o, bool whole)
@@ -80,7 +80,7 @@ bool ur_outfile_close(struct ur_outfile *o, bool whole)
 		unlink(o->part);
 	free(o->part);
 	*o = (struct ur_outfile){.name = o->name};
-	return !whole || !err || fail(o, err);
+	return !whole || !err || cannot_write(o, err);
 }
 
 bool ur_outfile_is(const char *name, const char *other)

@@ -167,7 +167,7 @@ static bool look_into(const char *pid, struct ur_status *copy, struct ur_watch_p
 	return found;
 }
 
-static bool look_at(const char *pid, struct ur_status *copy, struct ur_watch_process *p)
+static bool read_process(const char *pid, struct ur_status *copy, struct ur_watch_process *p)
 {
 	char path[64];
 	struct stat st;
@@ -182,7 +182,7 @@ static bool look_at(const char *pid, struct ur_status *copy, struct ur_watch_pro
 
 /* --- all --- */
 
-static bool keep(struct ur_watch_sample **sample, const struct ur_watch_process *p)
+static bool append_process(struct ur_watch_sample **sample, const struct ur_watch_process *p)
 {
 	size_t qps = p->unreadable ? 0 : p->status.count, head = offsetof(struct ur_watch_process, status.qp);
 	unsigned n = (*sample)->count;
@@ -217,7 +217,8 @@ static bool look_at_all(DIR *proc, struct looking *l, struct ur_watch_sample **s
 	struct dirent *e;
 
 	while ((e = readdir(proc)))
-		if (isdigit((unsigned char)e->d_name[0]) && look_at(e->d_name, &l->copy, &l->process) && !keep(sample, &l->process))
+		if (isdigit((unsigned char)e->d_name[0]) && read_process(e->d_name, &l->copy, &l->process) &&
+		    !append_process(sample, &l->process))
 			return false;
 	return true;
 }

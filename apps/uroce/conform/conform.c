@@ -71,7 +71,7 @@ static int write_html(const struct ur_conform *c, const char *name)
 }
 
 /* A number from 1 to `most`, or 0 after a message. */
-static uint32_t number(const char *option, const char *text, uint32_t most)
+static uint32_t parse_count(const char *option, const char *text, uint32_t most)
 {
 	char *end;
 	unsigned long n = strtoul(text, &end, 10);
@@ -100,7 +100,7 @@ static int check_pattern(void)
 	return pattern ? ur_cmd_fail(UR_EXIT_USAGE, "no rule has '%s' in its name: 'uroce conform --list' lists the rules", pattern) : 0;
 }
 
-static int judge(const char *peer, uint16_t port, uint32_t quiet_ms)
+static int test_peer(const char *peer, uint16_t port, uint32_t quiet_ms)
 {
 	struct ur_conform c = {.peer = peer,
 			       .dev = secure_getenv("UROCE_DEV"),
@@ -149,8 +149,8 @@ static int check_file(int argc, char **argv)
 
 static int run_conform(int argc, char **argv)
 {
-	uint32_t port = port_text ? number("service", port_text, 65535) : UR_CF_PORT;
-	uint32_t quiet_ms = quiet_text ? number("quiet", quiet_text, 60000) : 100;
+	uint32_t port = port_text ? parse_count("service", port_text, 65535) : UR_CF_PORT;
+	uint32_t quiet_ms = quiet_text ? parse_count("quiet", quiet_text, 60000) : 100;
 
 	if (!port || !quiet_ms || check_pattern())
 		return UR_EXIT_USAGE;
@@ -171,7 +171,7 @@ static int run_conform(int argc, char **argv)
 	if (!argc)
 		return ur_cmd_fail(UR_EXIT_USAGE,
 				   "no peer given: try 'uroce conform 192.0.2.1', with 'uroce conform --serve' on that host");
-	return judge(argv[0], (uint16_t)port, quiet_ms);
+	return test_peer(argv[0], (uint16_t)port, quiet_ms);
 }
 
 const struct ur_command ur_command_conform = {

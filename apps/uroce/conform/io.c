@@ -105,7 +105,7 @@ static bool chosen(void *ctx, const struct ur_cf_rule *r)
 	return (!c->pattern || strstr(r->name, c->pattern)) && (c->lengthy || !r->lengthy);
 }
 
-static void keep(struct wire *w, struct ur_pkt *p, ur_time now, enum ur_capture_dir dir)
+static void capture_frame(struct wire *w, struct ur_pkt *p, ur_time now, enum ur_capture_dir dir)
 {
 	if (!ur_cf_keeps(w->c->run))
 		return;
@@ -146,7 +146,7 @@ static unsigned send_burst(struct wire *w)
 	ur_time now = ur_clock_now();
 
 	for (; n < room && ur_cf_tx(w->c->run, pkts[used], w->c->frames + 1, now); n++) {
-		keep(w, pkts[used], now, UR_CAPTURE_OUT);
+		capture_frame(w, pkts[used], now, UR_CAPTURE_OUT);
 		if (!ur_cf_keeps(w->c->run) && add_to_train(q, &b, pkts[used]))
 			continue;
 		b.out[b.n++] = pkts[used++];
@@ -174,7 +174,7 @@ static void take_packet(struct wire *w, struct ur_pkt *p)
 		ur_cf_rx(c->run, p, c->frames + 1, now);
 	else if (ur_gid_eq(&p->src, &w->cfg.peer))
 		ur_cf_rx_bad(c->run, c->frames + 1);
-	keep(w, p, now, UR_CAPTURE_IN);
+	capture_frame(w, p, now, UR_CAPTURE_IN);
 	send_all(w);
 }
 

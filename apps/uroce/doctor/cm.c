@@ -91,7 +91,7 @@ static void ask_next(struct slot *s)
 	a->under_way++;
 }
 
-static void finish(struct slot *s)
+static void free_slot(struct slot *s)
 {
 	rdma_destroy_id(s->id);
 	s->id = NULL;
@@ -103,7 +103,7 @@ static void take_answer(struct slot *s)
 {
 	s->asker->answered++;
 	s->asker->rtt = ur_clock_now() - s->sent;
-	finish(s);
+	free_slot(s);
 }
 
 /* A positive status is the peer's: it has no such service (rdma_get_cm_event(3)). */
@@ -128,7 +128,7 @@ static void take_event(struct slot *s, enum rdma_cm_event_type type, int status)
 	default: break;
 	}
 	if (!on)
-		finish(s);
+		free_slot(s);
 }
 
 /* Takes what has happened, and waits a little where nothing has. */
@@ -159,7 +159,7 @@ static void sweep(struct asker *a, ur_time patience)
 
 	for (unsigned i = 0; i < LOSS_WINDOW; i++)
 		if (a->slots[i].id && now - a->slots[i].begun >= patience)
-			finish(&a->slots[i]);
+			free_slot(&a->slots[i]);
 }
 
 /* Asks `n` times, `window` of them in flight at a time, each once. Ends at the latest at `until`. */

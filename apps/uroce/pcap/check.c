@@ -50,7 +50,7 @@ static void print(const struct ur_pcap_file *f, const struct ur_pcap_finding *g)
 }
 
 /* Whoever reads along sees it now. */
-static void tell(const struct ur_pcap_file *f, const struct ur_pcap_finding *g)
+static void print_at_once(const struct ur_pcap_file *f, const struct ur_pcap_finding *g)
 {
 	print(f, g);
 	fflush(stdout);
@@ -66,7 +66,7 @@ static int check(const char *name)
 
 	if (live)
 		ur_pcap_until_interrupted();
-	if (!ur_pcap_open_telling(&f, name, live ? tell : NULL)) {
+	if (!ur_pcap_open_telling(&f, name, live ? print_at_once : NULL)) {
 		ur_pcap_close(&f);
 		return rc;
 	}

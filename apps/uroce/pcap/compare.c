@@ -194,7 +194,7 @@ static void show_conn(const struct job *j, const struct ur_an_conn *c, uint32_t 
 			show_flow(j, i[k], number);
 }
 
-static uint64_t show(const struct job *j, const struct ur_cmp_totals *t)
+static uint64_t print_differences(const struct job *j, const struct ur_cmp_totals *t)
 {
 	const struct ur_cmp_flow *f;
 	struct ur_an_conn c;
@@ -262,7 +262,7 @@ static int compare(struct job *j)
 	j->shown = calloc((size_t)t.flows + 1, sizeof(*j->shown));
 	if (!j->shown)
 		return ur_cmd_fail(rc, "out of memory while comparing %s and %s", j->name[0], j->name[1]);
-	rc = show(j, &t) ? UR_EXIT_FAIL : 0;
+	rc = print_differences(j, &t) ? UR_EXIT_FAIL : 0;
 	for (unsigned i = 0; i < 2; i++)
 		if (j->in[i].why)
 			rc = ur_cmd_fail(UR_EXIT_USAGE, "%s cannot be read after frame %u: %s", j->name[i], j->in[i].frame.number,

@@ -112,7 +112,7 @@ static void json_line(const struct row *r)
 
 /* --- the whole --- */
 
-static void put(enum format f, const struct row *r, int width)
+static void print_row(enum format f, const struct row *r, int width)
 {
 	if (f == TEXT)
 		narrow_line(r, width);
@@ -131,9 +131,9 @@ static void put_all(const struct ur_analysis *an, enum format format, int width)
 	for (; ur_analysis_conn(an, n, &c); n++)
 		for (unsigned k = 0; k < 2; k++)
 			if (c.half[k].packets)
-				put(format, &(struct row){n + 1, ur_pcap_service(c.service), &c.half[k]}, width);
+				print_row(format, &(struct row){n + 1, ur_pcap_service(c.service), &c.half[k]}, width);
 	for (uint32_t i = 0; ur_analysis_datagrams(an, i, &d); i++)
-		put(format, &(struct row){n + i + 1, "UD", &d.half}, width);
+		print_row(format, &(struct row){n + i + 1, "UD", &d.half}, width);
 }
 
 static int list(const char *name, enum format format)

@@ -51,7 +51,7 @@ static void keep_frame(void *ctx, const struct ur_an_frame *f)
 	j->no_memory |= !ur_recording_add(&j->r, f);
 }
 
-static void note(void *ctx, const struct ur_finding *f)
+static void note_seen(void *ctx, const struct ur_finding *f)
 {
 	struct job *j = ctx;
 
@@ -226,7 +226,7 @@ static int write_mutations(struct job *j)
 	j->m = j->no_memory ? NULL : ur_mutator_create(&j->r);
 	if (!j->m)
 		return ur_cmd_fail(UR_EXIT_FAIL, "%s does not fit into memory: use a part of it", j->in);
-	analyze(j, &j->r, note);
+	analyze(j, &j->r, note_seen);
 	rc = open_list(j);
 	if (rc)
 		return rc;

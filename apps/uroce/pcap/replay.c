@@ -28,7 +28,7 @@ struct sums {
 
 /* --- what differs --- */
 
-static void tell(void *ctx, unsigned frame, const char *field, const char *recorded, const char *replayed)
+static void print_difference(void *ctx, unsigned frame, const char *field, const char *recorded, const char *replayed)
 {
 	struct view *v = ctx;
 
@@ -121,7 +121,7 @@ static void replay_side(const struct wish *w, const struct conn *c, unsigned me,
 {
 	char host[96], peer[96];
 	struct view v = {.wish = w, .host = host, .peer = peer, .service = c->service, .differences = json_array()};
-	struct report r = {.tell = tell, .ctx = &v};
+	struct report r = {.tell = print_difference, .ctx = &v};
 	enum side_state st;
 	const char *why = "";
 	struct side s;
@@ -153,7 +153,7 @@ static void replay_side(const struct wish *w, const struct conn *c, unsigned me,
 
 /* --- all of them --- */
 
-static bool wanted(const struct wish *w, const struct conn *c, unsigned me)
+static bool is_chosen(const struct wish *w, const struct conn *c, unsigned me)
 {
 	char addr[UR_IP_TEXT];
 
@@ -183,7 +183,7 @@ static int replay_all(const struct wish *w, struct capture *cap)
 		printf("%s: replayed in virtual time; 'uroce pcap replay --help' says what is compared.\n", w->file);
 	for (unsigned i = 0; i < s.n; i++)
 		for (unsigned me = 0; me < conn_sides(&s.conn[i]); me++)
-			if (wanted(w, &s.conn[i], me))
+			if (is_chosen(w, &s.conn[i], me))
 				replay_side(w, &s.conn[i], me, &sum);
 	if (!w->json) {
 		print_left_out(&s, cap);

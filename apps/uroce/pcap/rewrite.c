@@ -193,7 +193,7 @@ static void rewrite_frame(void *ctx, const struct ur_an_frame *f)
 	ur_rewrite_frame(ctx, f);
 }
 
-static void tell(const struct wishes *w, const struct ur_rewrite_totals *t)
+static void print_totals(const struct wishes *w, const struct ur_rewrite_totals *t)
 {
 	FILE *to = strcmp(w->out, "-") == 0 ? stderr : stdout;
 
@@ -228,7 +228,7 @@ static int copy(const struct wishes *w)
 	if (read && !t.written && !end.unreadable)
 		ur_cmd_fail(0, "no packet of %s was recorded with all its headers: there is nothing to copy", w->in);
 	else if (!rc)
-		tell(w, &t);
+		print_totals(w, &t);
 	rc = ur_pcap_status(w->in, &end, rc);
 	free(end.unreadable);
 	return rc;

@@ -108,7 +108,7 @@ static void drop_row(struct watch *w, const struct ur_an_half *h)
 	w->nrows--;
 }
 
-static void gone(void *ctx, const struct ur_an_conn *c)
+static void forget_connection(void *ctx, const struct ur_an_conn *c)
 {
 	struct watch *w = ctx;
 
@@ -212,7 +212,7 @@ static bool begin_analysis(struct watch *w)
 /* Frames are counted by 32 bits. */
 static bool begin_anew(struct watch *w)
 {
-	ur_analysis_forget(w->file.analysis, UR_TIME_NEVER, UR_TIME_NEVER, gone, w);
+	ur_analysis_forget(w->file.analysis, UR_TIME_NEVER, UR_TIME_NEVER, forget_connection, w);
 	ur_analysis_finish(w->file.analysis);
 	ur_analysis_destroy(w->file.analysis);
 	puts("frames are numbered anew");
@@ -230,7 +230,7 @@ static bool keep_up(struct watch *w)
 	w->next_table = at + interval * UR_NS_PER_S;
 	w->kernel_lost = w->live ? ur_pcap_live_lost(w->live) : 0;
 	if (w->newest > IDLE_NS)
-		ur_analysis_forget(w->file.analysis, w->newest - idle, w->newest - CLOSED_NS, gone, w);
+		ur_analysis_forget(w->file.analysis, w->newest - idle, w->newest - CLOSED_NS, forget_connection, w);
 	print_table(w, interval);
 	return ur_outfile_flush();
 }
@@ -286,7 +286,7 @@ static int watch_file(struct watch *w, const char *name)
 
 /* --- the whole --- */
 
-static void finish(struct watch *w)
+static void print_totals(struct watch *w)
 {
 	struct ur_an_totals t;
 
@@ -316,7 +316,7 @@ static int watch(const char *name)
 	if (w.file.found && begin_analysis(&w)) {
 		rc = interface ? watch_interface(&w) : watch_file(&w, name);
 		if (!rc || w.frames)
-			finish(&w);
+			print_totals(&w);
 	}
 	ur_pcap_live_close(w.live);
 	ur_gatherer_destroy(w.gatherer);

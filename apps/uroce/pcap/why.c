@@ -341,7 +341,7 @@ static bool parse_qp(const char *value)
 	return ok;
 }
 
-static bool wanted(const struct ur_an_conn *c)
+static bool is_chosen(const struct ur_an_conn *c)
 {
 	return qpn < 0 || c->half[0].dqpn == (uint32_t)qpn || c->half[1].dqpn == (uint32_t)qpn;
 }
@@ -399,7 +399,7 @@ static int why(const char *name)
 	if (ur_pcap_open_slowed(&f, name)) {
 		any = qpn < 0 && say_besides(&f);
 		for (uint32_t i = 0; ur_analysis_conn(f.analysis, i, &c); i++) {
-			if (!wanted(&c))
+			if (!is_chosen(&c))
 				continue;
 			known = true;
 			any |= say_half(&f, &c, i + 1, 0);

@@ -78,7 +78,7 @@ static int print(struct ur_top_view *v)
 	return rc;
 }
 
-static int show(void)
+static int show_top(void)
 {
 	struct ur_top_view v = {.count = 0};
 	int rc = -1;
@@ -186,7 +186,7 @@ static int run_top(int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
-	return show();
+	return show_top();
 }
 
 const struct ur_command ur_command_top = {

@@ -300,7 +300,7 @@ bool ur_mutation_fits(const struct ur_mutator *m, unsigned fault, uint32_t i)
 
 /* --- how --- */
 
-static bool move(const struct ur_mutator *m, const struct row *row, uint32_t i, struct ur_recording *c, uint32_t frames[2])
+static bool move_later(const struct ur_mutator *m, const struct row *row, uint32_t i, struct ur_recording *c, uint32_t frames[2])
 {
 	uint32_t to = m->k[i].next;
 
@@ -357,7 +357,7 @@ bool ur_mutate(const struct ur_mutator *m, unsigned fault, uint32_t i, struct ur
 	if (c->n != m->r->n)
 		return false;
 	if (row->what == SWAP || row->what == LATE)
-		return move(m, row, i, c, frames);
+		return move_later(m, row, i, c, frames);
 	if (row->what == DROP) {
 		ur_recording_remove(c, i);
 		frames[0] = frames[1] = next;

@@ -162,7 +162,7 @@ static void say_again(struct ur_analysis *a, const struct an_cm *c, const struct
 }
 
 /* Counts it; reports it when it has come before and is one that is repeated without an answer. `back`: from the side that was asked. */
-static void note(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *p, enum ur_cm_attr attr, bool back)
+static void count_message(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *p, enum ur_cm_attr attr, bool back)
 {
 	struct an_cm_message *m = &c->msg[back][attr - UR_CM_REQ];
 
@@ -268,7 +268,7 @@ static void on_req(struct ur_analysis *a, const struct an_pkt *p, const struct m
 		note_text(c->said[0], m->pdata, m->pdata_len);
 	else if (t->whole && m->pdata_len > UR_RDMA_CM_HDR_LEN)
 		note_text(c->said[0], m->pdata + UR_RDMA_CM_HDR_LEN, m->pdata_len - UR_RDMA_CM_HDR_LEN);
-	note(a, c, p, m->attr, false);
+	count_message(a, c, p, m->attr, false);
 }
 
 static struct an_flow *flow_for(struct ur_analysis *a, struct an_cm *c, bool back, uint8_t service)
@@ -317,7 +317,7 @@ static void on_rep(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *
 {
 	bool again = an_cm_message(c, 1, UR_CM_REP)->n;
 
-	note(a, c, p, t->m.attr, true);
+	count_message(a, c, p, t->m.attr, true);
 	if (t->whole)
 		note_text(c->said[1], t->m.pdata, t->m.pdata_len);
 	if (!again && t->whole && !c->cut)
@@ -343,7 +343,7 @@ static void other_rep(struct ur_analysis *a, const struct an_cm *c, const struct
 
 static void on_rej(struct ur_analysis *a, struct an_cm *c, const struct an_pkt *p, const struct ur_cm_msg *m, bool back)
 {
-	note(a, c, p, m->attr, back);
+	count_message(a, c, p, m->attr, back);
 	note_text(c->said[2], m->pdata, m->pdata_len);
 	if (!c->rej_frame)
 		an_report_packet(a, p,
@@ -367,7 +367,7 @@ static void on_sidr(struct ur_analysis *a, const struct an_pkt *p, const struct 
 	}
 	if (!c)
 		return;
-	note(a, c, p, m->attr, m->attr == UR_CM_SIDR_REP);
+	count_message(a, c, p, m->attr, m->attr == UR_CM_SIDR_REP);
 	if (m->attr == UR_CM_SIDR_REP)
 		an_tell_sidr(a, c, p, m->sidr_rep.status);
 }
@@ -430,7 +430,7 @@ void an_cm_packet(struct ur_analysis *a, const struct an_pkt *p)
 	else if (t.m.attr == UR_CM_REJ)
 		on_rej(a, c, p, &t.m, back);
 	else
-		note(a, c, p, t.m.attr, back);
+		count_message(a, c, p, t.m.attr, back);
 	if (t.m.attr == UR_CM_MRA)
 		an_report_packet(a, p, (struct ur_finding){.rule = UR_RULE_CM_MRA, .s = {back ? "REQ" : "REP"}});
 }

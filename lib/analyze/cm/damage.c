@@ -130,7 +130,7 @@ struct an_flow *an_damage_note(struct ur_analysis *a, const struct an_pkt *p)
 	return f;
 }
 
-static void put(struct ur_analysis *a, const struct an_pkt *p)
+static void place_damaged(struct ur_analysis *a, const struct an_pkt *p)
 {
 	struct an_flow *f = an_damage_note(a, p);
 
@@ -243,7 +243,7 @@ void an_damage(struct ur_analysis *a, const struct an_pkt *p)
 			note_change(t, p);
 	}
 	whole &= t && t->bad <= LOCATED_MAX;
-	put(a, whole && repair(p, room, sizeof(room), &fixed, &say) ? &fixed : p);
+	place_damaged(a, whole && repair(p, room, sizeof(room), &fixed, &say) ? &fixed : p);
 	if (!t || t->good)
 		an_report(a, &say);
 	else if (t->nheld < HELD)

@@ -3,7 +3,7 @@
 
 #include "analyze/state/report.h"
 
-static void tell(struct ur_analysis *a, const struct ur_gid *by, enum ur_rule fact, uint8_t sub, uint32_t frame)
+static void add_fact(struct ur_analysis *a, const struct ur_gid *by, enum ur_rule fact, uint8_t sub, uint32_t frame)
 {
 	if (a->judged)
 		an_report(a, &(struct ur_finding){.rule = fact, .sub = sub, .frame = frame, .src = *by});
@@ -14,24 +14,24 @@ void an_tell_cm(struct ur_analysis *a, const struct an_cm *c, const struct an_pk
 	const bool again = an_cm_message(c, back, attr)->n > 1;
 
 	if (attr == UR_CM_REP && back && again && !an_cm_message(c, 0, UR_CM_RTU)->n && !an_cm_message(c, 0, UR_CM_REJ)->n)
-		tell(a, &p->src, an_cm_message(c, 0, UR_CM_REQ)->n > 1 ? UR_FACT_CM_REP_AGAIN : UR_FACT_CM_REP_REPEATED, 0, p->frame);
+		add_fact(a, &p->src, an_cm_message(c, 0, UR_CM_REQ)->n > 1 ? UR_FACT_CM_REP_AGAIN : UR_FACT_CM_REP_REPEATED, 0, p->frame);
 	if (attr == UR_CM_DREQ && again && !an_cm_message(c, !back, UR_CM_DREP)->n)
-		tell(a, &p->src, UR_FACT_CM_DREQ_REPEATED, 0, p->frame);
+		add_fact(a, &p->src, UR_FACT_CM_DREQ_REPEATED, 0, p->frame);
 	if (attr == UR_CM_DREP && an_cm_message(c, !back, UR_CM_DREQ)->n)
-		tell(a, &p->src, again ? UR_FACT_CM_DREP_AGAIN : UR_FACT_CM_DREP, 0, p->frame);
+		add_fact(a, &p->src, again ? UR_FACT_CM_DREP_AGAIN : UR_FACT_CM_DREP, 0, p->frame);
 }
 
 void an_tell_sidr(struct ur_analysis *a, const struct an_cm *c, const struct an_pkt *p, uint8_t status)
 {
-	tell(a, &p->src, UR_FACT_CM_SIDR, status, p->frame);
+	add_fact(a, &p->src, UR_FACT_CM_SIDR, status, p->frame);
 	if (an_cm_message(c, 0, UR_CM_SIDR_REQ)->n > 1 && an_cm_message(c, 1, UR_CM_SIDR_REP)->n > 1)
-		tell(a, &p->src, UR_FACT_CM_SIDR_AGAIN, status, p->frame);
+		add_fact(a, &p->src, UR_FACT_CM_SIDR_AGAIN, status, p->frame);
 }
 
 void an_tell_rej(struct ur_analysis *a, const struct an_pkt *p, uint16_t reason)
 {
 	if (reason < 256)
-		tell(a, &p->src, UR_FACT_CM_REFUSED, (uint8_t)reason, p->frame);
+		add_fact(a, &p->src, UR_FACT_CM_REFUSED, (uint8_t)reason, p->frame);
 }
 
 void an_tell_cm_end(struct ur_analysis *a, const struct an_cm *c)
@@ -42,10 +42,10 @@ void an_tell_cm_end(struct ur_analysis *a, const struct an_cm *c)
 	if (c->sidr)
 		return;
 	if (rep->n && rtu->n && rep->newest < rtu->frame)
-		tell(a, &c->dst, UR_FACT_CM_REP_DONE, UR_CM_RTU, rtu->frame);
+		add_fact(a, &c->dst, UR_FACT_CM_REP_DONE, UR_CM_RTU, rtu->frame);
 	else if (rep->n && rej->n && rep->newest < rej->frame)
-		tell(a, &c->dst, UR_FACT_CM_REP_DONE, UR_CM_REJ, rej->frame);
+		add_fact(a, &c->dst, UR_FACT_CM_REP_DONE, UR_CM_REJ, rej->frame);
 	for (unsigned from = 0; from < 2; from++)
 		if (an_cm_message(c, 0, UR_CM_DREQ)->n && an_cm_message(c, 1, UR_CM_DREQ)->n && an_cm_message(c, from, UR_CM_DREP)->n)
-			tell(a, from ? &c->dst : &c->src, UR_FACT_CM_DREQ_CROSSED, 0, an_cm_message(c, from, UR_CM_DREP)->frame);
+			add_fact(a, from ? &c->dst : &c->src, UR_FACT_CM_DREQ_CROSSED, 0, an_cm_message(c, from, UR_CM_DREP)->frame);
 }

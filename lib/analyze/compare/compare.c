@@ -110,8 +110,8 @@ static bool is_outside(const struct ur_compare *c, const struct cmp_waiting *w)
 
 /* --- what is told --- */
 
-static void tell(struct ur_compare *c, struct cmp_flow *f, enum ur_cmp_kind kind, const struct cmp_packet *p, const uint32_t frame[2],
-		 bool again, uint64_t delay)
+static void add_difference(struct ur_compare *c, struct cmp_flow *f, enum ur_cmp_kind kind, const struct cmp_packet *p,
+			   const uint32_t frame[2], bool again, uint64_t delay)
 {
 	f->facts.n[kind]++;
 	if (c->on_event)
@@ -137,9 +137,9 @@ static void report_alone(struct ur_compare *c, const struct cmp_waiting *w)
 		c->total.outside[w->place]++;
 	} else if (first_of(c, f, w->place) == w->place) {
 		f->facts.again += w->again;
-		tell(c, f, UR_CMP_LOST, &w->p, frame, w->again, 0);
+		add_difference(c, f, UR_CMP_LOST, &w->p, frame, w->again, 0);
 	} else {
-		tell(c, f, w->copy ? UR_CMP_DOUBLED : UR_CMP_UNSEEN, &w->p, frame, false, 0);
+		add_difference(c, f, w->copy ? UR_CMP_DOUBLED : UR_CMP_UNSEEN, &w->p, frame, false, 0);
 	}
 }
 
@@ -165,7 +165,7 @@ static void check_order(struct ur_compare *c, struct cmp_flow *f, const struct c
 		f->front[0] = seq[first];
 		f->front[1] = seq[!first];
 	} else if (seq[!first] > f->front[1]) {
-		tell(c, f, UR_CMP_REORDERED, p, frame, false, 0);
+		add_difference(c, f, UR_CMP_REORDERED, p, frame, false, 0);
 	}
 }
 
@@ -175,7 +175,7 @@ static void check_delay(struct ur_compare *c, struct cmp_flow *f, const struct c
 
 	an_time_add(&f->facts.delay, delay > 0 ? (uint64_t)delay : 0);
 	if (delay > 0 && (uint64_t)delay > f->facts.delay.min + c->late)
-		tell(c, f, UR_CMP_LATE, p, frame, false, (uint64_t)delay);
+		add_difference(c, f, UR_CMP_LATE, p, frame, false, (uint64_t)delay);
 }
 
 static void meet(struct ur_compare *c, struct cmp_waiting *w, unsigned place, const struct cmp_packet *p, uint32_t seq)
@@ -205,7 +205,7 @@ static void meet(struct ur_compare *c, struct cmp_waiting *w, unsigned place, co
 	check_order(c, f, p, seqs, frame);
 	check_delay(c, f, p, a, b, frame);
 	if (p->damaged != w->p.damaged || (p->data && w->p.data && p->data != w->p.data))
-		tell(c, f, UR_CMP_CHANGED, p, frame, false, 0);
+		add_difference(c, f, UR_CMP_CHANGED, p, frame, false, 0);
 }
 
 struct likes {

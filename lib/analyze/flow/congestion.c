@@ -14,7 +14,7 @@
 #define MARKS 16                    /* that take part in this */
 
 /* `of` sent what it is about, or its peer did, as answers to it. */
-static void tell(struct ur_analysis *a, struct an_flow *of, enum ur_an_event_kind kind, bool answer, const struct an_pkt *p)
+static void add_flow_event(struct ur_analysis *a, struct an_flow *of, enum ur_an_event_kind kind, bool answer, const struct an_pkt *p)
 {
 	if (of && of->s.begun)
 		an_event(a, of,
@@ -30,7 +30,7 @@ void an_marked(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 {
 	if (!ur_tos_is_ce(p->tos))
 		return;
-	tell(a, an_is_answer(p) ? f->peer : f, UR_AN_EV_MARKED, an_is_answer(p), p);
+	add_flow_event(a, an_is_answer(p) ? f->peer : f, UR_AN_EV_MARKED, an_is_answer(p), p);
 	if (!f->marked++)
 		f->marked_frame = p->frame;
 	if (!f->unnotified_marks++) {
@@ -63,8 +63,8 @@ void an_cnp(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 		an_tell(a, f, false, (struct ur_finding){.rule = UR_FACT_CNP, .frame = p->frame});
 	else
 		an_report_at(a, f, p, (struct ur_finding){.rule = UR_RULE_CNP_BECN});
-	tell(a, f->peer, UR_AN_EV_CNP, false, p);
-	tell(a, f, UR_AN_EV_CNP, true, p);
+	add_flow_event(a, f->peer, UR_AN_EV_CNP, false, p);
+	add_flow_event(a, f, UR_AN_EV_CNP, true, p);
 	if (f->peer)
 		f->peer->unnotified_marks = 0;
 	if (at >= n && an_since(p->when, f->cnp_when[at % n]) < n * LEAST_NS && !(f->said & AN_SAID_FAST)) {

@@ -9,7 +9,7 @@ static int64_t step(const struct an_stamp *from, const struct an_stamp *to)
 	return ahead > to->span / 2 ? -(int64_t)(to->span - ahead) : (int64_t)ahead;
 }
 
-static void begin(struct an_mirror *m, const struct an_stamp *s, ur_time recorded, int state)
+static void restart(struct an_mirror *m, const struct an_stamp *s, ur_time recorded, int state)
 {
 	*m = (struct an_mirror){.state = state, .newest = *s, .first = recorded, .n = 1};
 }
@@ -36,7 +36,7 @@ ur_time an_mirror_time(struct an_mirror *m, const struct an_stamp *s, ur_time re
 	if (m->state == AN_MIRROR_OFF || (m->state == AN_MIRROR_NONE && !s->span))
 		return recorded;
 	if (m->state == AN_MIRROR_NONE) {
-		begin(m, s, recorded, AN_MIRROR_TRIED);
+		restart(m, s, recorded, AN_MIRROR_TRIED);
 		return recorded;
 	}
 	if (s->span != m->newest.span || s->source != m->newest.source) {
@@ -52,7 +52,7 @@ ur_time an_mirror_time(struct an_mirror *m, const struct an_stamp *s, ur_time re
 		m->state = AN_MIRROR_OFF;
 	} else if (m->n >= UR_AN_MIRROR_FRAMES && since >= UR_AN_MIRROR_NS) {
 		if (agrees(m, since))
-			begin(m, s, recorded, AN_MIRROR_USED);
+			restart(m, s, recorded, AN_MIRROR_USED);
 		else
 			m->state = AN_MIRROR_OFF;
 	}

@@ -29,7 +29,7 @@ static void report_first_psn(struct ur_analysis *a, struct an_flow *f, const str
 		     (struct ur_finding){.rule = UR_RULE_CM_PSN, .seen = {m->frame}, .v = {p->bth.psn, f->start}, .opcode = p->bth.opcode});
 }
 
-static void begin(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
+static void begin_stream(struct ur_analysis *a, struct an_flow *f, const struct an_pkt *p)
 {
 	struct an_stream *s = &f->s;
 
@@ -380,7 +380,7 @@ struct an_flow *an_request(struct ur_analysis *a, struct an_flow *f, const struc
 	uint64_t psn;
 
 	if (!s->begun)
-		begin(a, f, p);
+		begin_stream(a, f, p);
 	psn = an_unwrap(s->next, p->bth.psn);
 	if (psn > s->next + FAR || psn + FAR < s->next || (psn < s->first && !s->mid))
 		return far_away(a, f, p, psn);

@@ -13,7 +13,7 @@ static int64_t bounded(double v)
 	return v > (double)FAR_APART ? FAR_APART : v < (double)-FAR_APART ? -FAR_APART : (int64_t)v;
 }
 
-static void join(struct an_interval *to, const struct an_interval *from)
+static void widen_interval(struct an_interval *to, const struct an_interval *from)
 {
 	if (from->forth)
 		to->low = !to->forth || from->low < to->low ? from->low : to->low;
@@ -28,7 +28,7 @@ static void halve(struct an_clocks *c)
 	for (unsigned i = 0; i < AN_INTERVALS / 2; i++) {
 		struct an_interval two = c->at[2 * i];
 
-		join(&two, &c->at[2 * i + 1]);
+		widen_interval(&two, &c->at[2 * i + 1]);
 		c->at[i] = two;
 	}
 	memset(&c->at[AN_INTERVALS / 2], 0, sizeof(c->at) / 2);
@@ -54,14 +54,14 @@ void an_clocks_pair(struct an_clocks *c, ur_time a, ur_time b, bool forth)
 		i /= 2;
 	}
 	c->n = i >= c->n ? (unsigned)i + 1 : c->n;
-	join(&c->at[i], &one);
+	widen_interval(&c->at[i], &one);
 }
 
 /*
  * What an interval says of the offset; false when it says nothing. Where the shortest ways are long, packets waited somewhere, and more in
  * one direction than in the other.
  */
-static bool says(const struct an_clocks *c, const struct an_interval *in, uint64_t slack, double *offset)
+static bool get_offset(const struct an_clocks *c, const struct an_interval *in, uint64_t slack, double *offset)
 {
 	if (c->both_ways) {
 		*offset = (double)in->low / 2 + (double)in->high / 2;
@@ -82,7 +82,7 @@ void an_clocks_fit(struct an_clocks *c)
 	for (unsigned i = 0; i < c->n; i++) {
 		double x = ((double)i + 0.5) * (double)c->length;
 
-		if (!says(c, &c->at[i], slack, &y))
+		if (!get_offset(c, &c->at[i], slack, &y))
 			continue;
 		base = n ? base : y; /* keeps the squares small */
 		n++;

@@ -401,7 +401,7 @@ static void put_missing(struct ur_ladder *l)
 
 /* --- what became of each --- */
 
-static void settle(struct ur_ladder_row *r, enum ur_ladder_fate fate, uint32_t by)
+static void set_fate(struct ur_ladder_row *r, enum ur_ladder_fate fate, uint32_t by)
 {
 	if (r->fate != UR_LADDER_ARRIVED && r->fate != UR_LADDER_MISSED)
 		return;
@@ -410,7 +410,7 @@ static void settle(struct ur_ladder_row *r, enum ur_ladder_fate fate, uint32_t b
 }
 
 /* The newest transmission of a request before row `i`; l->n for none. */
-static uint32_t before(const struct ur_ladder *l, uint32_t i)
+static uint32_t request_before(const struct ur_ladder *l, uint32_t i)
 {
 	const struct ur_ladder_row *r = &l->rows[i];
 
@@ -443,10 +443,10 @@ static void refused(struct ur_ladder *l, uint32_t j, uint32_t k)
 	const bool rnr = ur_syndrome_type(nak->syndrome) == UR_AETH_RNR;
 	struct ur_ladder_row *lost = &l->rows[j];
 
-	settle(lost, !lost->frame ? UR_LADDER_BEFORE : rnr ? UR_LADDER_NO_BUFFER : UR_LADDER_BEHIND, nak->frame);
+	set_fate(lost, !lost->frame ? UR_LADDER_BEFORE : rnr ? UR_LADDER_NO_BUFFER : UR_LADDER_BEHIND, nak->frame);
 	for (uint32_t m = j + 1; m < k; m++)
 		if (is_request(&l->rows[m], lost->second) && l->rows[m].frame && ur_psn_diff(l->rows[m].psn, nak->psn) > 0)
-			settle(&l->rows[m], UR_LADDER_EARLY, nak->frame);
+			set_fate(&l->rows[m], UR_LADDER_EARLY, nak->frame);
 }
 
 /* A READ asks again: what of its responses passed the recorder did not arrive, or came too late. */
@@ -463,15 +463,15 @@ static void asked_again(struct ur_ladder *l, uint32_t j, uint32_t i)
 			continue;
 		any = true;
 		if (!a->frame)
-			settle(a, UR_LADDER_BEFORE, r->frame);
+			set_fate(a, UR_LADDER_BEFORE, r->frame);
 		else
-			settle(a, to_end && a->psn != r->psn ? UR_LADDER_EARLY : UR_LADDER_BEHIND, r->frame);
+			set_fate(a, to_end && a->psn != r->psn ? UR_LADDER_EARLY : UR_LADDER_BEHIND, r->frame);
 	}
 	/* The responses before the ones that it asks for say that the request has arrived. */
 	for (uint32_t k = j; k < i && !any; k++)
 		any = is_data(&l->rows[k]) && l->rows[k].second != r->second && has(first, l->rows[k].psn);
 	if (!any && first->psn == r->psn && an_since(r->when, first->when) >= TOO_SOON_NS)
-		settle(&l->rows[j], UR_LADDER_FAR, r->frame);
+		set_fate(&l->rows[j], UR_LADDER_FAR, r->frame);
 }
 
 /* Nobody asked for it: its answer did not come in time. */
@@ -484,17 +484,17 @@ static void unasked(struct ur_ladder *l, uint32_t j, uint32_t i)
 
 		if (!a->answer || a->second == r->second || is_nak(a) || ur_psn_diff(a->psn, r->psn) < 0)
 			continue;
-		settle(a, UR_LADDER_BEHIND, r->frame);
+		set_fate(a, UR_LADDER_BEHIND, r->frame);
 		return;
 	}
-	settle(&l->rows[j], l->rows[j].frame ? UR_LADDER_FAR : UR_LADDER_BEFORE, r->frame);
+	set_fate(&l->rows[j], l->rows[j].frame ? UR_LADDER_FAR : UR_LADDER_BEFORE, r->frame);
 }
 
 static void repeated(struct ur_ladder *l, uint32_t i)
 {
 	struct ur_ladder_row *r = &l->rows[i];
 	struct side *s = &l->side[r->second];
-	uint32_t j = before(l, i), k = j < l->n ? nak_between(l, j, i) : l->n;
+	uint32_t j = request_before(l, i), k = j < l->n ? nak_between(l, j, i) : l->n;
 	const bool goes_on = s->back && r->psn == s->back_next;
 
 	s->back = j < l->n;
@@ -505,7 +505,7 @@ static void repeated(struct ur_ladder *l, uint32_t i)
 	if (k < l->n)
 		refused(l, j, k);
 	else if (!l->rows[j].frame)
-		settle(&l->rows[j], r->when - l->rows[j].when < OVERTAKEN_NS ? UR_LADDER_ARRIVED : UR_LADDER_BEFORE, r->frame);
+		set_fate(&l->rows[j], r->when - l->rows[j].when < OVERTAKEN_NS ? UR_LADDER_ARRIVED : UR_LADDER_BEFORE, r->frame);
 	else if (an_takes_answer(ur_opcode(r->opcode)))
 		asked_again(l, j, i);
 	else if (!goes_on && an_since(r->when, l->rows[j].when) >= TOO_SOON_NS)

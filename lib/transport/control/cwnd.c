@@ -217,7 +217,7 @@ static void cut(struct ur_cwnd *c, uint32_t size, ur_time now)
 }
 
 /* What was gathered becomes a size; `fresh`: by a sample of now. */
-static void judge(struct ur_cwnd *c, bool fresh, ur_time now)
+static void resize(struct ur_cwnd *c, bool fresh, ur_time now)
 {
 	const bool heavy = is_heavy(c);
 	const uint32_t harm = ur_min_u32(by_loss(c, heavy), by_mark(c));
@@ -397,7 +397,7 @@ void ur_cwnd_sample(struct ur_cwnd *c, ur_time rtt, ur_time now)
 		return;
 	}
 	c->growth = growth(c, now);
-	judge(c, true, now);
+	resize(c, true, now);
 	watch_base(c, s, now);
 	watch_single(c, s, now);
 }
@@ -411,7 +411,7 @@ void ur_cwnd_lost(struct ur_cwnd *c, uint32_t n, ur_time now)
 	c->lossy = true;
 	/* When most is lost there may be no samples to wait for; and a window that nobody knows to be right is not worth the wait. */
 	if (!c->kept && is_heavy(c) && (c->growth == UR_CWND_DOUBLE || now - c->period_at > 4 * (c->delay ? c->delay : UR_NS_PER_MS)))
-		judge(c, false, now);
+		resize(c, false, now);
 }
 
 void ur_cwnd_marked(struct ur_cwnd *c)

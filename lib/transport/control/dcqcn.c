@@ -16,7 +16,7 @@ const struct ur_dcqcn_params ur_dcqcn_params = {
 
 #define P ur_dcqcn_params
 
-static void start(struct ur_dcqcn *c, uint32_t line)
+static void begin_at_line_rate(struct ur_dcqcn *c, uint32_t line)
 {
 	*c = (struct ur_dcqcn){.active = true, .line = line, .rate = line, .target = line, .alpha = UR_DCQCN_ONE};
 }
@@ -28,7 +28,7 @@ void ur_dcqcn_notified(struct ur_dcqcn *c, uint32_t line, ur_time now)
 	if (c->active)
 		ur_dcqcn_run(c, now);
 	if (!c->active)
-		start(c, line);
+		begin_at_line_rate(c, line);
 	else if (now - c->cut_at < P.cut_ns)
 		return;
 	cut = (uint64_t)c->rate * c->alpha / (2 * (uint64_t)UR_DCQCN_ONE);

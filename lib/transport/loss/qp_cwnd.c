@@ -75,7 +75,7 @@ static bool may_follow(const struct ur_qp *qp)
 }
 
 /* From a window of `size` packets on. */
-static void begin(struct ur_qp *qp, uint32_t size)
+static void begin_following(struct ur_qp *qp, uint32_t size)
 {
 	struct ur_requester *r = &qp->req;
 
@@ -98,7 +98,7 @@ void ur_qp_cwnd_open(struct ur_qp *qp)
 	if (!may_follow(qp))
 		return;
 	if (qp->tp->c.cwnd == UR_CWND_ALWAYS)
-		begin(qp, FIRST >> qp->mtu_shift);
+		begin_following(qp, FIRST >> qp->mtu_shift);
 	else if (qp->tp->c.cwnd == UR_CWND_LOSSES)
 		ur_window_begin_small(&r->window, FIRST >> qp->mtu_shift, r->una);
 }
@@ -112,7 +112,7 @@ void ur_qp_cwnd_lossy(struct ur_qp *qp)
 		return;
 	was_young = r->window.young;
 	r->window.young = false;
-	begin(qp, r->window.size);
+	begin_following(qp, r->window.size);
 	/* A window that has grown up did so behind queues of its own, which is no harm. */
 	if (was_young && r->rtt.least)
 		ur_cwnd_know(&r->cwnd.w, r->rtt.least, r->rtt.last);

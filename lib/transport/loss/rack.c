@@ -21,7 +21,7 @@
 #include "transport/state/tp_priv.h"
 #include "transport/state/wr_op.h"
 
-static void lose(struct ur_scoreboard *sb, uint32_t psn)
+static void mark_lost(struct ur_scoreboard *sb, uint32_t psn)
 {
 	ur_bit_set(sb->maps->lost, psn);
 	sb->first = ur_psn_earlier(psn, sb->first);
@@ -41,7 +41,7 @@ void ur_rack_lose_first(struct ur_requester *r, struct ur_retransmission *e, uin
 			continue;
 		ur_bit_clear(sb->maps->retransmitted, psn);
 		if (!ur_bit(sb->maps->arrived, psn))
-			lose(sb, psn);
+			mark_lost(sb, psn);
 	}
 	sb->losses += n > 0;
 	e->psn = ur_psn_add(e->psn, n);
@@ -58,7 +58,7 @@ static uint32_t lose_data(struct ur_scoreboard *sb, uint32_t psn, uint32_t end)
 
 	for (; ur_psn_diff(end, psn) > 0; psn = ur_psn_add(psn, 1))
 		if (ur_scoreboard_is_unknown(sb->maps, psn))
-			lose(sb, psn);
+			mark_lost(sb, psn);
 	sb->losses += sb->nlost - nlost;
 	return end;
 }
@@ -127,7 +127,7 @@ static void judge_first_hole(struct ur_qp *qp)
 		return;
 	stop = ur_psn_earlier(ur_psn_add(w->psn, ur_rd_piece_end(w, (psn - w->psn) & UR_PSN_MASK)), end);
 	for (; ur_psn_diff(stop, psn) > 0 && ur_scoreboard_is_unknown(sb->maps, psn); psn = ur_psn_add(psn, 1)) {
-		lose(sb, psn);
+		mark_lost(sb, psn);
 		sb->losses++;
 	}
 }

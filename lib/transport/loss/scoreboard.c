@@ -57,7 +57,7 @@ bool ur_scoreboard_start(struct ur_qp *qp)
 	return true;
 }
 
-static void stop(struct ur_requester *r)
+static void stop_using(struct ur_requester *r)
 {
 	struct ur_scoreboard *sb = &r->scoreboard;
 
@@ -73,7 +73,7 @@ void ur_scoreboard_clear(struct ur_requester *r)
 	if (!sb->busy)
 		return;
 	memset(sb->maps, 0, offsetof(struct ur_scoreboard_maps, queue));
-	stop(r);
+	stop_using(r);
 }
 
 /* --- arrivals --- */
@@ -342,7 +342,7 @@ void ur_scoreboard_una_moved(struct ur_qp *qp, ur_time now)
 		sb->head++;
 	}
 	if (ur_psn_diff(r->una, sb->top) >= 0)
-		stop(r);
+		stop_using(r);
 	else
 		ur_scoreboard_widen_window(r);
 	sb->wanted = sb->nlost > 0;

@@ -211,7 +211,7 @@ void ur_tail_probe_proved(struct ur_qp *qp, ur_time now)
 
 /* --- sending --- */
 
-static void begin(struct ur_qp *qp, enum ur_tail_probe_what what, uint32_t copies)
+static void set_target(struct ur_qp *qp, enum ur_tail_probe_what what, uint32_t copies)
 {
 	struct ur_tail_probe *p = &qp->req.probe;
 
@@ -247,7 +247,7 @@ static bool begin_affordable(struct ur_qp *qp, bool known, bool expired, uint32_
 	if (!known && psn == r->una && n)
 		n--;
 	n = ur_min_u32(n, (may - oldest) / each);
-	begin(qp, known ? UR_TAIL_PROBE_NEWEST : UR_TAIL_PROBE_OLDEST, n);
+	set_target(qp, known ? UR_TAIL_PROBE_NEWEST : UR_TAIL_PROBE_OLDEST, n);
 	r->probe.one = one;
 	spend(qp, oldest + n * each);
 	return true;
@@ -406,7 +406,7 @@ void ur_tail_probe_answered(struct ur_qp *qp, ur_time now)
 	if (!needed || all || r->una == r->next || r->probe.what || r->scoreboard.busy)
 		return; /* nothing is missing, or it is known what */
 	copy = newest(qp, &index) != r->una;
-	begin(qp, UR_TAIL_PROBE_OLDEST, copy);
+	set_target(qp, UR_TAIL_PROBE_OLDEST, copy);
 	r->probe.one = false;
 	r->probe.doubt.n += 1 + copy;
 	r->probe.sent_at = now;

@@ -54,7 +54,7 @@ static bool flatten(const struct ur_tp *tp, struct ur_pkt *p)
 }
 
 /* The segments so far do not hold their memory yet: whoever frees the packet may not let go of it. */
-static enum ibv_wc_status fail(struct ur_pkt *p)
+static enum ibv_wc_status drop_segments(struct ur_pkt *p)
 {
 	p->nseg = 0;
 	return IBV_WC_LOC_PROT_ERR;
@@ -74,7 +74,7 @@ static enum ibv_wc_status gather_list(const struct ur_qp *qp, const struct ur_sw
 		uint8_t *from;
 
 		if (ur_unlikely(at.i >= w->nsge))
-			return fail(p);
+			return drop_segments(p);
 		n = ur_min_u32(len, s->length - at.off);
 		if (!n) {
 			at = (struct ur_sge_pos){at.i + 1, 0};
@@ -82,17 +82,17 @@ static enum ibv_wc_status gather_list(const struct ur_qp *qp, const struct ur_sw
 		}
 		from = ur_mr_local(qp, s->lkey, s->addr, s->length, 0, &mr);
 		if (ur_unlikely(!from))
-			return fail(p);
+			return drop_segments(p);
 		from += at.off;
 		if (!copy && (ur_unlikely(p->nseg == UR_PKT_SEGS) || ur_mr_unusual(mr))) {
 			if (!flatten(qp->tp, p))
-				return fail(p);
+				return drop_segments(p);
 			copy = true;
 		}
 		if (!copy)
 			p->seg[p->nseg++] = (struct ur_seg){from, n, &mr->frames};
 		else if (ur_unlikely(!append_from(qp->tp, p, mr, from, n)))
-			return fail(p);
+			return drop_segments(p);
 		at.off += n;
 		len -= n;
 	}

@@ -9,7 +9,7 @@
 #include "wire/hdr.h"
 #include "wire/opcode.h"
 
-static struct ur_pkt *put(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn, uint32_t n, uint8_t bits)
+static struct ur_pkt *build_request(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn, uint32_t n, uint8_t bits)
 {
 	uint32_t k = (psn - w->psn) & UR_PSN_MASK;
 	uint64_t from = (uint64_t)k << qp->mtu_shift, to = (uint64_t)(k + n) << qp->mtu_shift;
@@ -39,14 +39,14 @@ static struct ur_pkt *put(struct ur_qp *qp, const struct ur_swqe *w, uint32_t ps
 
 struct ur_pkt *ur_read_put(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn, uint32_t n)
 {
-	return put(qp, w, psn, n, 0);
+	return build_request(qp, w, psn, n, 0);
 }
 
 static inline int build(struct ur_qp *qp, struct ur_swqe *w, uint32_t most, uint8_t bits)
 {
 	struct ur_requester *r = &qp->req;
 	uint32_t k = ur_req_packet_index(r, w), n = ur_min_u32(ur_rd_piece_end(w, k) - k, most);
-	struct ur_pkt *p = put(qp, w, r->next, n, bits);
+	struct ur_pkt *p = build_request(qp, w, r->next, n, bits);
 
 	if (ur_unlikely(!p))
 		return UR_NO_BUFFER;
@@ -82,5 +82,5 @@ bool ur_read_wants_copy(const struct ur_qp *qp)
 
 bool ur_read_copy(struct ur_qp *qp, const struct ur_swqe *w, uint32_t psn)
 {
-	return put(qp, w, psn, (qp->req.next - psn) & UR_PSN_MASK, UR_COPY) != NULL;
+	return build_request(qp, w, psn, (qp->req.next - psn) & UR_PSN_MASK, UR_COPY) != NULL;
 }

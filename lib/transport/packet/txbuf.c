@@ -171,7 +171,7 @@ static inline uint32_t begin_icrc(struct ur_txbuf *b, const struct ur_pkt *p, ui
 	return crc;
 }
 
-static void finish(struct ur_txbuf *b, struct ur_pkt *p)
+static void put_icrc(struct ur_txbuf *b, struct ur_pkt *p)
 {
 	uint8_t *bth = p->data + b->start;
 	uint32_t bytes, crc;
@@ -214,7 +214,7 @@ void ur_txbuf_end(struct ur_qp *qp, struct ur_pkt *p)
 	if (ur_unlikely(p->flags & UR_PKT_LOCAL) && !p->nseg && may_be_slim(qp, p)) {
 		finish_slim(p, qp->tp->c.slot);
 	} else if (p == b->open || !p->nseg) {
-		finish(b, p);
+		put_icrc(b, p);
 		p->flags |= UR_PKT_COMPLETE;
 	}
 }

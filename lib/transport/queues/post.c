@@ -164,7 +164,7 @@ bool ur_wr_supported(enum ibv_qp_type type, enum ibv_wr_opcode opcode)
 }
 
 /* Writes the fields of the request in progress other than its data. */
-static void finish(struct ur_qp *qp, struct ur_wr_batch *b)
+static void put_fields(struct ur_qp *qp, struct ur_wr_batch *b)
 {
 	if (!b->open)
 		return;
@@ -184,7 +184,7 @@ void ur_wr_start(struct ur_qp *qp, struct ur_wr_batch *b)
 
 struct ibv_send_wr *ur_wr_next(struct ur_qp *qp, struct ur_wr_batch *b)
 {
-	finish(qp, b);
+	put_fields(qp, b);
 	if (!b->err && ur_ring_full(&qp->sq, b->tail))
 		b->err = ENOMEM;
 	b->open = !b->err;
@@ -205,7 +205,7 @@ static struct ur_swqe *data_slot(struct ur_qp *qp, struct ur_wr_batch *b)
 	return NULL;
 }
 
-static void refuse(struct ur_wr_batch *b)
+static void set_invalid(struct ur_wr_batch *b)
 {
 	b->err = EINVAL;
 	b->open = false;
@@ -218,7 +218,7 @@ void ur_wr_list(struct ur_qp *qp, struct ur_wr_batch *b, const struct ibv_sge *l
 	if (!w)
 		return;
 	if (n > qp->cap.max_send_sge) {
-		refuse(b);
+		set_invalid(b);
 		return;
 	}
 	b->length = ur_list_copy(w->sge, list, (int)n);
@@ -238,7 +238,7 @@ void ur_wr_inline(struct ur_qp *qp, struct ur_wr_batch *b, const struct ibv_data
 	b->length = 0;
 	for (size_t i = 0; i < n; i++) {
 		if (bufs[i].length > qp->cap.max_inline_data - b->length) {
-			refuse(b);
+			set_invalid(b);
 			return;
 		}
 		to = copy_inline(to, bufs[i].addr, bufs[i].length);
@@ -268,7 +268,7 @@ void ur_wr_abort(struct ur_qp *qp, struct ur_wr_batch *b)
 
 int ur_wr_complete(struct ur_qp *qp, struct ur_wr_batch *b)
 {
-	finish(qp, b);
+	put_fields(qp, b);
 	if (!b->err)
 		b->err = check_state(qp);
 	if (ur_unlikely(b->err)) {

@@ -101,7 +101,7 @@ void *ur_srq_context(const struct ur_srq *srq)
 	return srq->context;
 }
 
-static void report(struct ur_srq *srq, enum ibv_event_type ev)
+static void raise_event(struct ur_srq *srq, enum ibv_event_type ev)
 {
 	if (srq->event)
 		srq->event(srq, ev);
@@ -110,7 +110,7 @@ static void report(struct ur_srq *srq, enum ibv_event_type ev)
 void ur_srq_fail(struct ur_srq *srq)
 {
 	if (!atomic_exchange_explicit(&srq->failed, true, memory_order_relaxed))
-		report(srq, IBV_EVENT_SRQ_ERR);
+		raise_event(srq, IBV_EVENT_SRQ_ERR);
 }
 
 /* --- the application's side --- */
@@ -146,7 +146,7 @@ static void check_limit(struct ur_srq *srq)
 	if (posted(srq) >= srq->limit)
 		return;
 	srq->limit = 0;
-	report(srq, IBV_EVENT_SRQ_LIMIT_REACHED);
+	raise_event(srq, IBV_EVENT_SRQ_LIMIT_REACHED);
 }
 
 bool ur_srq_ready(struct ur_srq *srq)

@@ -41,7 +41,7 @@ static void halt(struct ur_qp *qp, enum ibv_wc_status status)
 	ur_tail_probe_last(qp);
 }
 
-static inline enum ibv_wc_status start(struct ur_qp *qp, struct ur_swqe *w)
+static inline enum ibv_wc_status start_wqe(struct ur_qp *qp, struct ur_swqe *w)
 {
 	struct ur_requester *r = &qp->req;
 
@@ -66,7 +66,7 @@ static inline enum ibv_wc_status start(struct ur_qp *qp, struct ur_swqe *w)
 
 enum ibv_wc_status ur_req_start(struct ur_qp *qp)
 {
-	return start(qp, ur_sq_at(qp, qp->req.cur));
+	return start_wqe(qp, ur_sq_at(qp, qp->req.cur));
 }
 
 /* One step: returns how many packets it has built, at most n. */
@@ -77,7 +77,7 @@ static unsigned step(struct ur_qp *qp, enum ur_req_state s, unsigned n)
 	int st;
 
 	if (s == UR_REQ_START) {
-		st = (int)start(qp, w);
+		st = (int)start_wqe(qp, w);
 		if (ur_unlikely(st))
 			halt(qp, (enum ibv_wc_status)st);
 		if (st || ur_swqe_in(w, UR_WRS_ANSWERED | UR_WRS_LOCAL))

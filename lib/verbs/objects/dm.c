@@ -141,7 +141,7 @@ struct ibv_dm *uv_alloc_dm(struct ibv_context *ctx, struct ibv_alloc_dm_attr *at
 	return &u->dm;
 }
 
-static void end(struct uv_dm *u)
+static void release_dm(struct uv_dm *u)
 {
 	struct uv_context *c = uv_context(u->dm.context);
 
@@ -175,7 +175,7 @@ static int free_dm(void *handle)
 		return EBUSY;
 	if (!uv_is_foreign(uv_context(dm->context)))
 		hide(uv_context(dm->context)->share, u->mem);
-	end(u);
+	release_dm(u);
 	return 0;
 }
 
@@ -231,7 +231,7 @@ void ibv_unimport_dm(struct ibv_dm *dm)
 		ur_list_del(&u->shared);
 		pthread_mutex_unlock(&c->share->lock);
 	}
-	end(u);
+	release_dm(u);
 }
 
 /* --- regions: zero-based, as the man page has it --- */

@@ -149,7 +149,7 @@ struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t leng
 }
 
 /* The object goes, whatever becomes of the region. */
-static void end(struct uv_mr *u)
+static void free_mr(struct uv_mr *u)
 {
 	struct uv_context *c = uv_context(u->mr.context);
 
@@ -200,7 +200,7 @@ static int deregister(void *handle)
 	int err = dereg(uv_context(mr->context), u, NULL);
 
 	if (!err)
-		end(u);
+		free_mr(u);
 	return err;
 }
 
@@ -233,7 +233,7 @@ static bool gains(int before, int access)
 }
 
 /* What the region is to be; u->tp is what it is. */
-static int wanted(const struct uv_mr *u, int flags, struct ibv_pd *pd, void *addr, size_t length, int access, struct ur_mr *as)
+static int init_wanted(const struct uv_mr *u, int flags, struct ibv_pd *pd, void *addr, size_t length, int access, struct ur_mr *as)
 {
 	int err;
 
@@ -280,7 +280,7 @@ int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, si
 	int err = check_rereg(u, flags, pd, addr, length, access);
 
 	if (!err)
-		err = wanted(u, flags, pd, addr, length, access, &as);
+		err = init_wanted(u, flags, pd, addr, length, access, &as);
 	if (!err)
 		err = replace(c, u, &as);
 	if (err) {
@@ -340,5 +340,5 @@ struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 void ibv_unimport_mr(struct ibv_mr *mr)
 {
 	if (!ur_live_claim(mr))
-		end(to_mr(mr));
+		free_mr(to_mr(mr));
 }

@@ -43,7 +43,7 @@ static const union {
 /* What follows the masked bytes is copied after them when it is short: one call of the kernel costs more than the copy. */
 #define SHORT 64
 
-static inline __attribute__((always_inline)) uint32_t begin(const uint8_t *l3, size_t len, const uint64_t *mask, unsigned words)
+static inline __attribute__((always_inline)) uint32_t crc_masked(const uint8_t *l3, size_t len, const uint64_t *mask, unsigned words)
 {
 	union {
 		uint64_t word[IP6_WORDS];
@@ -65,7 +65,7 @@ static inline __attribute__((always_inline)) uint32_t begin(const uint8_t *l3, s
 
 uint32_t ur_icrc_begin(const uint8_t *l3, uint8_t ip_version, size_t len)
 {
-	return ip_version == 4 ? begin(l3, len, mask4.word, IP4_WORDS) : begin(l3, len, mask6.word, IP6_WORDS);
+	return ip_version == 4 ? crc_masked(l3, len, mask4.word, IP4_WORDS) : crc_masked(l3, len, mask6.word, IP6_WORDS);
 }
 
 union headers {

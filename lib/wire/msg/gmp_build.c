@@ -43,7 +43,7 @@ static void put_ip6(struct ur_pkt *p)
 }
 
 /* All that stands before a message of `len` bytes, and zeros in its place. */
-static uint8_t *start(struct ur_pkt *p, const struct ur_gmp_to *to, uint32_t len)
+static uint8_t *put_all_before(struct ur_pkt *p, const struct ur_gmp_to *to, uint32_t len)
 {
 	bool v4 = ur_gid_is_v4(&to->dst);
 	struct ur_mac dmac = ur_mcast_mac(&to->dst);
@@ -65,7 +65,7 @@ static uint8_t *start(struct ur_pkt *p, const struct ur_gmp_to *to, uint32_t len
 	return p->data + p->l4_off;
 }
 
-static void finish(struct ur_pkt *p)
+static void put_lengths(struct ur_pkt *p)
 {
 	uint8_t *ip = p->data + p->l3_off, *h = p->data + p->payload_off;
 	uint16_t sum;
@@ -137,7 +137,7 @@ void ur_gmp_build(struct ur_pkt *p, const struct ur_gmp_to *to, const struct ur_
 {
 	bool v4 = ur_gid_is_v4(&to->dst);
 	uint32_t more = m->kind == UR_GMP_QUERY && m->version == 3 ? QUERY3_MORE : 0;
-	uint8_t *h = start(p, to, gmp_fixed_len(v4) + more);
+	uint8_t *h = put_all_before(p, to, gmp_fixed_len(v4) + more);
 
 	h[0] = type_of(m, v4);
 	if (v4)
@@ -146,7 +146,7 @@ void ur_gmp_build(struct ur_pkt *p, const struct ur_gmp_to *to, const struct ur_
 		memcpy(h + 8, m->group.raw, 16);
 	if (m->kind == UR_GMP_QUERY)
 		put_query(h, m, v4);
-	finish(p);
+	put_lengths(p);
 }
 
 static void append_addr(struct ur_pkt *p, const struct ur_gid *g)
@@ -164,14 +164,14 @@ void ur_gmp_add_source(struct ur_pkt *p, const struct ur_gid *source)
 
 	append_addr(p, source);
 	ur_put16(count, (uint16_t)(ur_get16(count) + 1));
-	finish(p);
+	put_lengths(p);
 }
 
 /* --- version 3 reports --- */
 
 void ur_gmp_report_begin(struct ur_pkt *p, const struct ur_gmp_to *to)
 {
-	uint8_t *h = start(p, to, REPORT3_LEN);
+	uint8_t *h = put_all_before(p, to, REPORT3_LEN);
 
 	h[0] = ur_gid_is_v4(&to->dst) ? IGMP_V3_REPORT : MLD_V2_REPORT;
 }
@@ -198,5 +198,5 @@ bool ur_gmp_report_add(struct ur_pkt *p, uint8_t type, const struct ur_gid *grou
 
 void ur_gmp_report_end(struct ur_pkt *p)
 {
-	finish(p);
+	put_lengths(p);
 }

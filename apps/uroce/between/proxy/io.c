@@ -91,7 +91,7 @@ static bool look_through(struct ur_proxy *x, unsigned port, unsigned *looked)
 }
 
 /* The next packet or train, if there is one. */
-static bool begin(struct ur_proxy *x, struct ur_proxy_port *p)
+static bool take_next(struct ur_proxy *x, struct ur_proxy_port *p)
 {
 	if (!ur_queue_rx(p->port->queue, &p->cur, 1))
 		return false;
@@ -108,7 +108,7 @@ static void empty_port(struct ur_proxy *x, unsigned port)
 	unsigned looked = 0;
 
 	p->more = true;
-	while (p->cur || begin(x, p))
+	while (p->cur || take_next(x, p))
 		if (!look_through(x, port, &looked) || looked >= TURN)
 			return;
 	p->more = false;
@@ -141,7 +141,7 @@ unsigned ur_proxy_receive(struct ur_between_end *e, struct ur_between_frame *to)
 
 /* --- sending --- */
 
-static void lose(struct ur_between_end *e, struct ur_pkt **pkts, unsigned n, int why)
+static void drop_unsent(struct ur_between_end *e, struct ur_pkt **pkts, unsigned n, int why)
 {
 	for (unsigned i = 0; i < n; i++)
 		e->unsent += ur_train_count(pkts[i]);
@@ -167,7 +167,7 @@ void ur_proxy_flush(struct ur_between_end *e)
 	}
 	e->sent += done;
 	e->unsent += q->tx_refused - refused;
-	lose(e, s->burst + done, s->nburst - done, EAGAIN);
+	drop_unsent(e, s->burst + done, s->nburst - done, EAGAIN);
 	s->nburst = 0;
 }
 
@@ -178,7 +178,7 @@ static bool goes_with(const struct ur_proxy_side *s, const struct ur_pkt *p)
 }
 
 /* The packet as it goes out, as number `id` of its train. */
-static void finish(struct ur_proxy *x, struct ur_proxy_side *s, const struct ur_pkt *p, uint16_t id, struct ur_pkt *to)
+static void readdress(struct ur_proxy *x, struct ur_proxy_side *s, const struct ur_pkt *p, uint16_t id, struct ur_pkt *to)
 {
 	const uint32_t head = UR_ETH_LEN + UR_UDP_LEN + (ur_gid_is_v4(&s->host) ? UR_IP4_LEN : UR_IP6_LEN);
 
@@ -198,7 +198,7 @@ static bool append(struct ur_proxy *x, struct ur_proxy_side *s, const struct ur_
 	const struct ur_queue *q = x->port[s->port].port->queue;
 	struct ur_pkt *train = s->burst[s->nburst - 1], out;
 
-	finish(x, s, p, (uint16_t)(train->len ? ur_train_count(train) : 0), &out);
+	readdress(x, s, p, (uint16_t)(train->len ? ur_train_count(train) : 0), &out);
 	return ur_train_append(train, &out, q->train_pkts ? q->train_pkts : 1, q->train_bytes ? q->train_bytes : UR_PKT_ROOM);
 }
 

@@ -187,7 +187,7 @@ static void close_end(struct ur_between_end *e)
 	proxy = NULL;
 }
 
-static const char *gone(const struct ur_between_end *e)
+static const char *missing_interface(const struct ur_between_end *e)
 {
 	const struct ur_proxy_side *s = e->state;
 	char name[IFNAMSIZ];
@@ -215,7 +215,7 @@ static const struct ur_between_kind kind = {
 	.receive = ur_proxy_receive,
 	.queue = ur_proxy_queue,
 	.flush = ur_proxy_flush,
-	.gone = gone,
+	.gone = missing_interface,
 	.statistics = read_statistics,
 };
 

@@ -22,7 +22,7 @@
 #define CARRIER_MS 2000
 #define ADDR_GEN_MODE_NONE 1 /* IN6_ADDR_GEN_MODE_NONE of linux/if_link.h */
 
-static bool fail(const char *what, int err)
+static bool cannot_do(const char *what, int err)
 {
 	ur_cmd_fail(0, "cannot %s: %s", what, strerror(err));
 	return false;
@@ -39,12 +39,12 @@ static bool may_make(void)
 	if (unshare(CLONE_NEWNET) == 0)
 		return true;
 	if (errno != EPERM)
-		return fail("make a network namespace", errno);
+		return cannot_do("make a network namespace", errno);
 	err = ur_userns_enter(CLONE_NEWNET, &file);
 	if (!err)
 		return true;
 	if (file)
-		return fail(file, err);
+		return cannot_do(file, err);
 	ur_cmd_fail(0, "cannot make a network namespace, nor a user namespace (%s): run it as root, or allow user namespaces",
 		    strerror(err));
 	return false;
@@ -57,7 +57,7 @@ static int this_namespace(void)
 
 /* --- interfaces --- */
 
-static int end(struct nlmsghdr *request)
+static int send_request(struct nlmsghdr *request)
 {
 	return ur_netlink_end(NETLINK_ROUTE, request, NULL, NULL);
 }
@@ -82,7 +82,7 @@ static int make_pair(const char *name, int ns)
 	mnl_attr_nest_end(r, peer);
 	mnl_attr_nest_end(r, data);
 	mnl_attr_nest_end(r, info);
-	return end(r);
+	return send_request(r);
 }
 
 /* Without addresses that the kernel makes by itself it sends nothing by itself, either. A kernel without IPv6 does not know the question.
@@ -100,14 +100,14 @@ static void stay_quiet(unsigned index)
 	mnl_attr_put_u8(r, IFLA_INET6_ADDR_GEN_MODE, ADDR_GEN_MODE_NONE);
 	mnl_attr_nest_end(r, v6);
 	mnl_attr_nest_end(r, spec);
-	end(r);
+	send_request(r);
 }
 
 static int set_up(unsigned index)
 {
 	const struct ifinfomsg ifi = {.ifi_family = AF_UNSPEC, .ifi_index = (int)index, .ifi_flags = IFF_UP, .ifi_change = IFF_UP};
 
-	return end(ur_netlink_begin(RTM_NEWLINK, NLM_F_ACK, &ifi, sizeof(ifi)));
+	return send_request(ur_netlink_begin(RTM_NEWLINK, NLM_F_ACK, &ifi, sizeof(ifi)));
 }
 
 static int add_address(unsigned index, const char *text, bool v6)
@@ -124,7 +124,7 @@ static int add_address(unsigned index, const char *text, bool v6)
 	inet_pton(ifa.ifa_family, text, address);
 	mnl_attr_put(r, IFA_LOCAL, v6 ? 16 : 4, address);
 	mnl_attr_put(r, IFA_ADDRESS, v6 ? 16 : 4, address);
-	return end(r);
+	return send_request(r);
 }
 
 /* The interface of that name is up; with an address, if there is one. */
@@ -172,7 +172,7 @@ static bool make_cable(struct ur_between_hosts *h, const char *const leads[2])
 
 		err = err ? err : bring_up(leads[i], NULL, false);
 		if (err)
-			return fail("make a pair of interfaces (veth)", err);
+			return cannot_do("make a pair of interfaces (veth)", err);
 	}
 	return true;
 }
@@ -192,7 +192,7 @@ static bool configure(struct ur_between_hosts *h, bool v6)
 		err = errno;
 	if (here >= 0)
 		close(here);
-	return err ? fail("configure the interface of a host", err) : true;
+	return err ? cannot_do("configure the interface of a host", err) : true;
 }
 
 bool ur_between_hosts_make(struct ur_between_hosts *h, const char *const leads[2], bool v6)
@@ -203,7 +203,7 @@ bool ur_between_hosts_make(struct ur_between_hosts *h, const char *const leads[2
 	for (unsigned i = 0; i < 2; i++) {
 		h->ns[i] = this_namespace();
 		if (h->ns[i] < 0 || unshare(CLONE_NEWNET))
-			return fail("make a network namespace", errno);
+			return cannot_do("make a network namespace", errno);
 	}
 	return make_cable(h, leads) && configure(h, v6);
 }

@@ -55,7 +55,7 @@ static struct {
 
 /* --- what programs say --- */
 
-static void say(unsigned i)
+static void print_line(unsigned i)
 {
 	struct program *p = &s.program[i];
 	FILE *to = s.how->json ? stderr : stdout;
@@ -77,7 +77,7 @@ static ssize_t relay(unsigned i)
 		if (got[k] != '\n')
 			p->line[p->have++] = got[k];
 		if (got[k] == '\n' || p->have == sizeof(p->line))
-			say(i);
+			print_line(i);
 	}
 	fflush(stdout);
 	return n;
@@ -90,7 +90,7 @@ static void hear_no_more(unsigned i)
 	if (p->out < 0)
 		return;
 	if (p->have)
-		say(i);
+		print_line(i);
 	close(p->out);
 	p->out = -1;
 }
@@ -177,7 +177,7 @@ static void be_program(unsigned i, int out)
 	_exit(errno == ENOENT ? UR_EXIT_NO_PROGRAM : UR_EXIT_CANNOT_RUN);
 }
 
-static bool start(unsigned i)
+static bool start_program(unsigned i)
 {
 	struct program *p = &s.program[i];
 	int fds[2];
@@ -235,7 +235,7 @@ static bool runs(unsigned i)
 }
 
 /* It stays a zombie, and its number its own. */
-static void look_at(unsigned i, ur_time now)
+static void note_exit(unsigned i, ur_time now)
 {
 	struct ur_between_program *shown = s.program[i].shown;
 	siginfo_t info = {.si_pid = 0};
@@ -313,7 +313,7 @@ static ur_time begin_programs(ur_time now)
 	if (!s.program[0].pid) {
 		if (!s.how->start_after)
 			start_waiter();
-		if (!start(0)) {
+		if (!start_program(0)) {
 			s.failed = 0;
 			s.run->stop = true;
 		}
@@ -324,19 +324,19 @@ static ur_time begin_programs(ur_time now)
 	if (!is_ready(now))
 		return s.program[0].shown->began + patience;
 	stop_waiter();
-	if (!start(1)) {
+	if (!start_program(1)) {
 		s.failed = 1;
 		s.run->stop = true;
 	}
 	return UR_TIME_NEVER;
 }
 
-static ur_time turn(ur_time now)
+static ur_time look_at_programs(ur_time now)
 {
 	ur_time next;
 
-	look_at(0, now);
-	look_at(1, now);
+	note_exit(0, now);
+	note_exit(1, now);
 	if (s.failed < 0 || s.program[1].pid) {
 		next = begin_programs(now);
 	} else { /* without the first program there is nobody to talk to */
@@ -354,8 +354,8 @@ static bool one_runs(void)
 {
 	const ur_time now = ur_clock_now();
 
-	look_at(0, now);
-	look_at(1, now);
+	note_exit(0, now);
+	note_exit(1, now);
 	return runs(0) || runs(1);
 }
 
@@ -480,7 +480,7 @@ static void judge_rules(void)
 			 first->text);
 }
 
-static void judge(void)
+static void conclude_by_programs(void)
 {
 	const struct ur_between_program *p = s.failed < 0 ? NULL : s.program[s.failed].shown;
 
@@ -561,10 +561,10 @@ int ur_between_script_run(struct ur_between_run *r, const struct ur_between_scri
 	r->nprograms = 2;
 	r->seconds = r->seconds ? r->seconds : LIMIT;
 	r->quiet = true;
-	r->guest[r->nguests++] = (struct ur_between_guest){.turn = turn, .fds = outputs, .ready = hear_programs};
+	r->guest[r->nguests++] = (struct ur_between_guest){.turn = look_at_programs, .fds = outputs, .ready = hear_programs};
 	status = ur_between_join(r);
 	clean_up();
 	if (!status && !r->status) /* else the cable has broken */
-		judge();
+		conclude_by_programs();
 	return status;
 }

@@ -32,7 +32,7 @@ int ur_between_suite_stopped(void)
 	return stopped;
 }
 
-static void stop(int signal)
+static void on_signal(int signal)
 {
 	stopped = signal;
 	if (running > 0)
@@ -104,7 +104,7 @@ struct words {
 	unsigned n;
 };
 
-static void put(struct words *w, const char *option, const char *value)
+static void add_option(struct words *w, const char *option, const char *value)
 {
 	if (!value || !*value)
 		return;
@@ -124,25 +124,25 @@ static void compose(struct words *w, const struct ur_between_script *script, cha
 	w->list[w->n++] = "between";
 	w->list[w->n++] = "--json";
 	w->list[w->n++] = "--allow-unused";
-	put(w, "--script", rules);
-	put(w, "--seconds", seconds);
-	put(w, "--rate", c->rate);
-	put(w, "--queue", c->queue);
-	put(w, "--mark-at", c->mark_at);
+	add_option(w, "--script", rules);
+	add_option(w, "--seconds", seconds);
+	add_option(w, "--rate", c->rate);
+	add_option(w, "--queue", c->queue);
+	add_option(w, "--mark-at", c->mark_at);
 	if (script->native)
 		w->list[w->n++] = "--native";
 	for (unsigned i = 0; i < 2; i++) {
-		put(w, run[i], script->run[i]);
-		put(w, address[i], script->address[i]);
+		add_option(w, run[i], script->run[i]);
+		add_option(w, address[i], script->address[i]);
 	}
 	if (script->run[0]) {
-		put(w, "--port", port);
-		put(w, interfaces[0], interfaces[1]);
+		add_option(w, "--port", port);
+		add_option(w, interfaces[0], interfaces[1]);
 	}
 	for (unsigned i = 0; i < 2; i++) {
 		w->list[w->n++] = "--";
 		w->list[w->n++] = "sh";
-		put(w, "-c", program[i]);
+		add_option(w, "-c", program[i]);
 	}
 }
 
@@ -194,7 +194,7 @@ static void be_command(const struct words *w, const int fd[2], const sigset_t *u
 }
 
 /* False after a message, or when a signal has come before. */
-static bool begin(const struct words *w, const int to[2])
+static bool start_child(const struct words *w, const int to[2])
 {
 	sigset_t before;
 
@@ -210,7 +210,7 @@ static bool begin(const struct words *w, const int to[2])
 }
 
 /* Its number is its own until nobody sends it signals any more. */
-static void end(void)
+static void reap_child(void)
 {
 	siginfo_t info;
 	sigset_t before;
@@ -238,13 +238,13 @@ static bool execute(const struct words *w, struct output out[2])
 		out[i].fd = pair[0];
 		to[i] = pair[1];
 	}
-	began = to[1] >= 0 && begin(w, to);
+	began = to[1] >= 0 && start_child(w, to);
 	for (unsigned i = 0; i < 2; i++)
 		if (to[i] >= 0)
 			close(to[i]);
 	read_all(out);
 	if (began)
-		end();
+		reap_child();
 	return began;
 }
 
@@ -348,7 +348,7 @@ bool ur_between_suite_try(const struct ur_between_suite *s, const struct ur_betw
 	static struct ur_between_tried first;
 	size_t n;
 
-	catch_signals(stop);
+	catch_signals(on_signal);
 	if (!try_once(s, script, interfaces, c, to))
 		return false;
 	if (to->verdict < UR_SUITE_UNTESTED)

@@ -42,7 +42,7 @@ static int parse(const char *name, const char *text, struct ur_suite_case *c)
 	return 0;
 }
 
-static bool wanted(const struct ur_between_suite *s, const char *name)
+static bool is_chosen(const struct ur_between_suite *s, const char *name)
 {
 	return !s->only || strstr(name, s->only) || fnmatch(s->only, name, 0) == 0;
 }
@@ -87,7 +87,7 @@ static int run_case(const struct ur_between_suite *s, const struct ur_between_sc
 	struct ur_suite_case c;
 	const int rc = parse(name, text, &c);
 
-	if (rc || !wanted(s, name))
+	if (rc || !is_chosen(s, name))
 		return rc;
 	if (s->list) {
 		t->n[UR_SUITE_PASS]++;

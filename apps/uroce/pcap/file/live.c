@@ -34,7 +34,7 @@ struct ur_pcap_live {
 	uint64_t lost;
 };
 
-static bool fail(const char *name, const char *why)
+static bool cannot_record(const char *name, const char *why)
 {
 	ur_cmd_fail(0, "cannot record interface %s: %s", name, why);
 	return false;
@@ -84,7 +84,7 @@ static bool find_link(struct ur_pcap_live *l)
 
 	strncpy(ifr.ifr_name, l->name, sizeof(ifr.ifr_name) - 1);
 	if (ioctl(l->fd, SIOCGIFHWADDR, &ifr) < 0)
-		return fail(l->name, strerror(errno));
+		return cannot_record(l->name, strerror(errno));
 	switch (ifr.ifr_hwaddr.sa_family) {
 	case ARPHRD_ETHER:
 	case ARPHRD_LOOPBACK: l->frame.link = UR_AN_ETHERNET; return true;
@@ -92,10 +92,10 @@ static bool find_link(struct ur_pcap_live *l)
 	case ARPHRD_TUNNEL:
 	case ARPHRD_TUNNEL6: l->frame.link = UR_AN_RAW_IP; return true;
 	}
-	return fail(l->name, "its frames are neither Ethernet nor IP");
+	return cannot_record(l->name, "its frames are neither Ethernet nor IP");
 }
 
-static bool start(struct ur_pcap_live *l)
+static bool open_packet_socket(struct ur_pcap_live *l)
 {
 	struct sockaddr_ll at = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL)};
 	struct packet_mreq all = {.mr_type = PACKET_MR_PROMISC};
@@ -103,15 +103,15 @@ static bool start(struct ur_pcap_live *l)
 	at.sll_ifindex = (int)if_nametoindex(l->name);
 	all.mr_ifindex = at.sll_ifindex;
 	if (!at.sll_ifindex)
-		return fail(l->name, "there is no such interface");
+		return cannot_record(l->name, "there is no such interface");
 	l->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 	if (l->fd < 0)
-		return fail(l->name,
-			    errno == EPERM ? "this needs CAP_NET_RAW: run it as root, or read from tcpdump with '-'" : strerror(errno));
+		return cannot_record(l->name, errno == EPERM ? "this needs CAP_NET_RAW: run it as root, or read from tcpdump with '-'"
+							     : strerror(errno));
 	if (!find_link(l))
 		return false;
 	if ((l->frame.link == UR_AN_ETHERNET && !set_filter(l->fd)) || !make_ring(l) || bind(l->fd, (struct sockaddr *)&at, sizeof(at)) < 0)
-		return fail(l->name, strerror(errno));
+		return cannot_record(l->name, strerror(errno));
 	setsockopt(l->fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &all, sizeof(all)); /* without it: what is for this host */
 	return true;
 }
@@ -121,12 +121,12 @@ struct ur_pcap_live *ur_pcap_live_open(const char *interface)
 	struct ur_pcap_live *l = calloc(1, sizeof(*l));
 
 	if (!l) {
-		fail(interface, "out of memory");
+		cannot_record(interface, "out of memory");
 		return NULL;
 	}
 	l->name = interface;
 	l->fd = -1;
-	if (start(l))
+	if (open_packet_socket(l))
 		return l;
 	ur_pcap_live_close(l);
 	return NULL;
@@ -148,7 +148,7 @@ static int fetch_block(struct ur_pcap_live *l)
 	if (!(__atomic_load_n(&b->hdr.bh1.block_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER)) {
 		if (poll(&fd, 1, PATIENCE_MS) > 0 && fd.revents & POLLERR && getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &error, &n) == 0 &&
 		    error && error != EINTR) {
-			fail(l->name, strerror(error));
+			cannot_record(l->name, strerror(error));
 			return -1;
 		}
 		return 0;

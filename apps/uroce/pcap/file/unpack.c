@@ -112,7 +112,7 @@ static bool lacked_memory(const struct unpacker *u)
 	return strcasestr(text, "memory");
 }
 
-static void end(struct unpacker *u)
+static void reap_child(struct unpacker *u)
 {
 	int status = 0;
 
@@ -141,7 +141,7 @@ static ssize_t read_some(void *cookie, char *to, size_t n)
 	while (got < 0 && errno == EINTR && !ur_pcap_interrupted());
 	if (got)
 		return got;
-	end(u);
+	reap_child(u);
 	if (!*u->fault)
 		return 0;
 	errno = EIO;
@@ -160,7 +160,7 @@ static int close_all(void *cookie)
 		kill(u->pid, SIGKILL);
 	if (u->feeder > 0)
 		kill(u->feeder, SIGKILL);
-	end(u);
+	reap_child(u);
 	close(u->errors);
 	if (u->feeder > 0)
 		waitpid(u->feeder, NULL, 0);
@@ -178,7 +178,7 @@ static void close_pipes(int (*pipes)[2], unsigned n)
 	}
 }
 
-static bool start(struct unpacker *u)
+static bool start_tool(struct unpacker *u)
 {
 	enum { IN, OUT, ERRORS, PIPES };
 	int pipes[PIPES][2];
@@ -225,7 +225,7 @@ static FILE *unpacked(FILE *in, const struct tool *tool, const char **fault)
 	if (!u)
 		return NULL;
 	*u = (struct unpacker){.tool = tool, .in = in, .fault = fault};
-	if (!start(u)) {
+	if (!start_tool(u)) {
 		free(u);
 		return NULL;
 	}

@@ -12,7 +12,7 @@ struct ur_pcap_out {
 	struct ur_outfile file;
 };
 
-static void begin(FILE *to, enum ur_an_link link)
+static void write_header(FILE *to, enum ur_an_link link)
 {
 	static const uint16_t types[UR_AN_LINKS] = {
 		[UR_AN_ETHERNET] = 1,   [UR_AN_RAW_IP] = 101, [UR_AN_SLL] = 113,      [UR_AN_SLL2] = 276,
@@ -40,7 +40,7 @@ struct ur_pcap_out *ur_pcap_create(const char *name, const char *in, enum ur_an_
 		return NULL;
 	}
 	if (ur_outfile_open(&o->file, name, true)) {
-		begin(o->file.f, link);
+		write_header(o->file.f, link);
 		return o;
 	}
 	free(o);

@@ -265,7 +265,7 @@ static int draw(const struct ur_lad *l, const struct args *a)
 	return rc;
 }
 
-static int show(struct ur_pcap_file *f, const struct args *a, struct ur_lad *l)
+static int draw_ladder(struct ur_pcap_file *f, const struct args *a, struct ur_lad *l)
 {
 	struct ur_ladder *ladder = ur_ladder_create(&l->c, l->at);
 	struct ur_pcap_end end = {0};
@@ -296,7 +296,7 @@ static int ladder(const struct args *a)
 	if (!ur_pcap_open(&f, a->file))
 		goto out;
 	if (choose(&f, a, &l))
-		rc = show(&f, a, &l);
+		rc = draw_ladder(&f, a, &l);
 	else if (a->at > 0)
 		ur_cmd_fail(0, "frame %ld of %s is not a packet of a connection: 'uroce pcap check' lists frames worth a look", a->at,
 			    a->file);

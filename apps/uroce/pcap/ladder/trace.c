@@ -31,7 +31,7 @@ static const char *word(const json_t *line, const char *name)
 	return json_string_value(json_object_get(line, name));
 }
 
-static bool number(const json_t *line, const char *name, double most, double *v)
+static bool get_number(const json_t *line, const char *name, double most, double *v)
 {
 	const json_t *n = json_object_get(line, name);
 
@@ -44,7 +44,7 @@ static bool time_of(const json_t *line, ur_time *when)
 {
 	double s;
 
-	if (!number(line, "time", SECONDS_MAX, &s))
+	if (!get_number(line, "time", SECONDS_MAX, &s))
 		return false;
 	*when = (ur_time)s * UR_NS_PER_S + (ur_time)((s - (double)(ur_time)s) * (double)UR_NS_PER_S);
 	return true;
@@ -78,7 +78,7 @@ static uint32_t row_of(const struct ur_lad *l, const json_t *line, ur_time when)
 	uint32_t around = rows_until(l, when), best = 0;
 	double psn;
 
-	if (!opcode || !number(line, "psn", UR_PSN_MASK, &psn))
+	if (!opcode || !get_number(line, "psn", UR_PSN_MASK, &psn))
 		return 0;
 	for (uint32_t i = around > NEAR ? around - NEAR : 0; i < l->nrows && i < around + NEAR; i++) {
 		const struct ur_ladder_row *r = &l->rows[i];
@@ -178,7 +178,7 @@ static bool take_line(struct ur_lad *l, json_t *line, uint32_t *last)
 	bool second;
 	double qpn;
 
-	if (!event || !time_of(line, &when) || !number(line, "qpn", UR_PSN_MASK, &qpn) || !whose(l, (uint32_t)qpn, &second))
+	if (!event || !time_of(line, &when) || !get_number(line, "qpn", UR_PSN_MASK, &qpn) || !whose(l, (uint32_t)qpn, &second))
 		return true;
 	l->traced[second] = true;
 	if (strcmp(event, "tx") == 0 || strcmp(event, "rx") == 0)

@@ -35,7 +35,7 @@ static unsigned row(const struct grid *g, uint64_t psn)
 }
 
 /* `high` is no longer part of it, unless it is `low`. */
-static void put(struct grid *g, const struct ur_curve *c, char mark)
+static void mark_curve(struct grid *g, const struct ur_curve *c, char mark)
 {
 	for (uint32_t i = 0; i < c->n; i++) {
 		const struct ur_curve_point *p = &c->at[i];
@@ -60,14 +60,14 @@ static void put_psns(struct grid *g, FILE *out)
 	char label[24];
 
 	memset(g->at, ' ', sizeof(g->at));
-	put(g, &p->acked, '_');
-	put(g, &p->sent, '|');
-	put(g, &p->responses, ':');
-	put(g, &p->has, '+');
-	put(g, &p->again, 'R');
-	put(g, &p->marks[UR_PLOT_NAK], 'N');
-	put(g, &p->marks[UR_PLOT_RNR], 'B');
-	put(g, &p->marks[UR_PLOT_TIMEOUT], 'T');
+	mark_curve(g, &p->acked, '_');
+	mark_curve(g, &p->sent, '|');
+	mark_curve(g, &p->responses, ':');
+	mark_curve(g, &p->has, '+');
+	mark_curve(g, &p->again, 'R');
+	mark_curve(g, &p->marks[UR_PLOT_NAK], 'N');
+	mark_curve(g, &p->marks[UR_PLOT_RNR], 'B');
+	mark_curve(g, &p->marks[UR_PLOT_TIMEOUT], 'T');
 	for (unsigned r = 0; r < TALL; r++) {
 		const uint64_t psn = p->first + (uint64_t)((double)(p->last - p->first) * (TALL - 1 - r) / TALL);
 

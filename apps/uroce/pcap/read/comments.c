@@ -43,7 +43,7 @@ static void put_comment(struct ur_ng_block *b, const struct ur_pcap_finding *g)
 }
 
 /* The block of a frame, before its comments. False: out of memory. */
-static bool begin(struct annotator *a, struct ur_ng_block *b, const struct ur_ng_frame *f, size_t comments)
+static bool begin_block(struct annotator *a, struct ur_ng_block *b, const struct ur_ng_frame *f, size_t comments)
 {
 	uint8_t *room;
 
@@ -70,7 +70,7 @@ static bool put_frame(struct annotator *a, const struct ur_ng_frame *f)
 		fwrite(a->in.piece, 1, a->in.n, a->out.to);
 		return true;
 	}
-	if (!begin(a, &b, f, n * ur_ng_option_bytes(COMMENT_MAX)))
+	if (!begin_block(a, &b, f, n * ur_ng_option_bytes(COMMENT_MAX)))
 		return false;
 	for (size_t i = 0; i < n; i++)
 		put_comment(&b, &a->file->found[a->next + i]);

@@ -157,7 +157,7 @@ bool ur_pcap_each_event(const char *name, ur_an_event_fn each, void *ctx)
 	return ok;
 }
 
-static bool begin(struct ur_pcap_file *f, const char *name)
+static bool init_file(struct ur_pcap_file *f, const char *name)
 {
 	memset(f, 0, sizeof(*f));
 	f->name = name;
@@ -179,13 +179,13 @@ static bool read_all(struct ur_pcap_file *f)
 
 bool ur_pcap_open(struct ur_pcap_file *f, const char *name)
 {
-	return begin(f, name) && read_all(f);
+	return init_file(f, name) && read_all(f);
 }
 
 bool ur_pcap_open_telling(struct ur_pcap_file *f, const char *name,
 			  void (*tell)(const struct ur_pcap_file *f, const struct ur_pcap_finding *g))
 {
-	if (!begin(f, name))
+	if (!init_file(f, name))
 		return false;
 	f->tell = tell;
 	return read_all(f);
@@ -193,7 +193,7 @@ bool ur_pcap_open_telling(struct ur_pcap_file *f, const char *name,
 
 bool ur_pcap_open_slowed(struct ur_pcap_file *f, const char *name)
 {
-	if (!begin(f, name))
+	if (!init_file(f, name))
 		return false;
 	f->effects = calloc(1, sizeof(*f->effects));
 	if (f->effects)

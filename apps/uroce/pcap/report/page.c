@@ -19,7 +19,7 @@
 #define PAUSE_NS (200 * UR_NS_PER_US)
 #define NAME 300 /* bytes of the name of the file */
 
-static void put(FILE *out, const char *s)
+static void write_text(FILE *out, const char *s)
 {
 	ur_html_text(out, s, SIZE_MAX);
 }
@@ -48,7 +48,7 @@ static void put_prose(const struct ur_report *r, FILE *out, const char *text)
 	struct prose p = {r, out, text};
 
 	ur_report_each_frame(text, put_link, &p);
-	put(out, p.done);
+	write_text(out, p.done);
 }
 
 /* A paragraph for each line. */
@@ -130,7 +130,7 @@ static void put_verdict(const struct ur_report *r, FILE *out)
 static void put_number(FILE *out, const char *text)
 {
 	fputs("<td class=\"n\">", out);
-	put(out, text);
+	write_text(out, text);
 	fputs("</td>", out);
 }
 
@@ -145,9 +145,9 @@ static void put_half(const struct ur_an_conn *c, unsigned k, uint32_t number, FI
 	char a[UR_IP_TEXT], t[24];
 
 	fprintf(out, "<tr><th scope=\"row\"><a href=\"#c%u\">%u</a></th><td>%s</td><td>", number, number, ur_pcap_service(c->service));
-	put(out, ur_gid_ip(&h->from, a));
+	write_text(out, ur_gid_ip(&h->from, a));
 	fputs("</td><td>", out);
-	put(out, ur_gid_ip(&h->to, a));
+	write_text(out, ur_gid_ip(&h->to, a));
 	fprintf(out, "</td><td class=\"n\">0x%x</td>", h->dqpn);
 	put_count(out, h->messages);
 	put_number(out, ur_pcap_amount(h->bytes, "B", t));
@@ -198,7 +198,7 @@ static void put_finding(const struct ur_report *r, uint32_t i, FILE *out)
 	put_prose(r, out, g->text);
 	if (*clause) {
 		fputs(" <span class=\"dim\">(", out);
-		put(out, clause);
+		write_text(out, clause);
 		fputs(")</span>", out);
 	}
 	fputs("</td></tr>\n", out);
@@ -237,7 +237,7 @@ static void put_plots(const struct ur_report *r, FILE *out)
 		ur_plot_title(&r->plots[i].picture, title);
 		fprintf(out, "<figure class=\"plot\" data-plot=\"%u\">\n<figcaption>Connection <a href=\"#c%u\">%u</a>: ", i,
 			r->plots[i].number, r->plots[i].number);
-		put(out, title);
+		write_text(out, title);
 		fputs("</figcaption>\n</figure>\n", out);
 	}
 	fputs("</section>\n", out);
@@ -275,12 +275,12 @@ static void put_row(const struct ur_report *r, const struct ur_report_row *w, FI
 	if (w->frame)
 		fprintf(out, "%u", w->frame);
 	fputs("</span><span class=\"way\"><span class=\"arrow\"></span><span class=\"label\">", out);
-	put(out, w->label ? w->label : "");
+	write_text(out, w->label ? w->label : "");
 	fputs("</span></span><span class=\"remark\">", out);
 	put_badges(r, w->packet ? 0 : w->frame, out);
 	put_prose(r, out, w->remark ? w->remark : "");
 	fputs("</span></summary>\n<pre>", out);
-	put(out, w->details ? w->details : "");
+	write_text(out, w->details ? w->details : "");
 	fputs("</pre></details>\n", out);
 }
 
@@ -314,10 +314,10 @@ static void put_part_head(const struct ur_report *r, const struct ur_report_part
 		"aria-label=\"packets of connection %u\">\n<div class=\"hosts\"><span>",
 		p->number, p->number, p->number);
 	ur_lad_host(&l, false, host);
-	put(out, host);
+	write_text(out, host);
 	fputs("</span><span>recorder</span><span>", out);
 	ur_lad_host(&l, true, host);
-	put(out, host);
+	write_text(out, host);
 	fputs("</span></div>\n", out);
 }
 
@@ -409,7 +409,7 @@ static void put_header(const struct ur_report *r, FILE *out)
 	}
 	if (r->f.end.unreadable) {
 		fprintf(out, "<p class=\"error\">The file cannot be read after frame %u: ", r->f.end.frames);
-		put(out, r->f.end.unreadable);
+		write_text(out, r->f.end.unreadable);
 		fputs("</p>\n", out);
 	}
 	put_counts(r, out);

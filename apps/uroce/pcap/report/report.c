@@ -160,7 +160,7 @@ static void free_report(struct ur_report *r)
 	free(r);
 }
 
-static int report(const char *file, const char *page)
+static int write_report(const char *file, const char *page)
 {
 	struct ur_report *r = calloc(1, sizeof(*r));
 	int rc = UR_EXIT_USAGE;
@@ -190,7 +190,7 @@ static int run_pcap_report(int argc, char **argv)
 		return ur_cmd_fail(UR_EXIT_USAGE, "no form given: the command is 'uroce pcap report --html FILE [PAGE]'");
 	if (strcmp(argv[0], "-") == 0)
 		return ur_cmd_fail(UR_EXIT_USAGE, "a report needs a file, because it is read more than once: save standard input to one");
-	return report(argv[0], argc > 1 ? argv[1] : "-");
+	return write_report(argv[0], argc > 1 ? argv[1] : "-");
 }
 
 const struct ur_command ur_pcap_report = {
