@@ -9,7 +9,7 @@
 #include "base/psn.h"
 #include "transport/failure/qp_end.h"
 #include "transport/packet/rx_walk.h"
-#include "transport/requester/answers.h"
+#include "transport/requester/responses.h"
 #include "transport/responder/responder.h"
 #include "transport/rx_only.h"
 #include "transport/state/admit.h"

@@ -32,8 +32,8 @@ static uint8_t rd_shift(uint32_t window)
 	return window < 2 ? 0 : (uint8_t)(30 - __builtin_clz(window)); /* the power of two that is at most half of it */
 }
 
-/* What others begin with, and a young one grows to. */
-static uint32_t grown_up(const struct ur_window *w)
+/* What others begin with, and one in slow start grows to. */
+static uint32_t slow_start_end(const struct ur_window *w)
 {
 	return ur_min_u32(WINDOW_LOW, w->max);
 }
@@ -45,14 +45,14 @@ void ur_window_set(struct ur_window *w, uint32_t size, uint32_t una)
 	w->size = size;
 	w->ack_every = ur_min_u32(ACK_EVERY, size < share ? 1 : size / share);
 	w->grow_from = una;
-	w->rd_shift = rd_shift(w->young ? grown_up(w) : size);
+	w->rd_shift = rd_shift(w->slow_start ? slow_start_end(w) : size);
 }
 
 static void open_up_to(struct ur_window *w, uint32_t most, uint32_t fixed, uint32_t una)
 {
-	w->tight = w->young = false;
+	w->tight = w->slow_start = false;
 	w->max = fixed ? fixed : most;
-	ur_window_set(w, fixed ? fixed : grown_up(w), una);
+	ur_window_set(w, fixed ? fixed : slow_start_end(w), una);
 }
 
 void ur_window_open(struct ur_window *w, uint32_t fit, uint32_t fixed, uint32_t una)
@@ -69,16 +69,16 @@ void ur_window_begin_small(struct ur_window *w, uint32_t size, uint32_t una)
 {
 	if (!size || size >= w->size)
 		return;
-	w->young = true;
+	w->slow_start = true;
 	ur_window_set(w, size, una);
 }
 
 static void enlarge(struct ur_window *w, uint32_t una)
 {
-	const uint32_t most = w->young ? grown_up(w) : w->max, more = w->young ? w->size : (w->size + 7) / 8;
+	const uint32_t most = w->slow_start ? slow_start_end(w) : w->max, more = w->slow_start ? w->size : (w->size + 7) / 8;
 	const uint32_t size = ur_min_u32(most, w->size + more);
 
-	w->young = w->young && size < most;
+	w->slow_start = w->slow_start && size < most;
 	ur_window_set(w, size, una);
 }
 
@@ -148,7 +148,7 @@ static bool reduce(struct ur_window *w, uint32_t size, uint32_t una)
 {
 	if (size >= w->size)
 		return false;
-	w->young = false;
+	w->slow_start = false;
 	ur_window_set(w, size, una);
 	return true;
 }
@@ -171,7 +171,7 @@ static bool shed_tight(struct ur_window *w, struct ur_rtt *t, uint32_t una)
 {
 	if (!w->tight) {
 		w->tight = true;
-		w->young = false;
+		w->slow_start = false;
 		w->sheds = w->rate = w->n = w->ns = 0;
 		if (t->mean)
 			w->rate = (uint32_t)((uint64_t)w->size * UR_RATE_NS / ur_max_u32(t->last, t->mean));

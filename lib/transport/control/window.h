@@ -25,8 +25,8 @@ struct ur_window { /* packets */
 	uint32_t size, max;
 	uint32_t ack_every; /* an acknowledgement is asked for at least this often */
 	uint32_t grow_from; /* the oldest unacknowledged PSN when it last changed, or could have */
-	uint8_t rd_shift;   /* log2 of the packets of pieces of READs that begin now; while it is young, as it will hold before long */
-	bool young;         /* it began small, and doubles until it is as large as others begin, or becomes smaller */
+	uint8_t rd_shift;   /* log2 of the packets of pieces of READs that begin now; in slow start, as it will hold before long */
+	bool slow_start;    /* it began small, and doubles until it is as large as others begin, or becomes smaller */
 	/* The peer is known to go back, and has done so: */
 	bool tight;
 	uint32_t rate;    /* packets that the path carries within UR_RATE_NS */

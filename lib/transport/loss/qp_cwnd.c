@@ -106,15 +106,15 @@ void ur_qp_cwnd_open(struct ur_qp *qp)
 void ur_qp_cwnd_lossy(struct ur_qp *qp)
 {
 	struct ur_requester *r = &qp->req;
-	bool was_young;
+	bool was_slow_start;
 
 	if (qp->tp->c.cwnd != UR_CWND_LOSSES || !may_follow(qp))
 		return;
-	was_young = r->window.young;
-	r->window.young = false;
+	was_slow_start = r->window.slow_start;
+	r->window.slow_start = false;
 	begin_following(qp, r->window.size);
 	/* A window that has grown up did so behind queues of its own, which is no harm. */
-	if (was_young && r->rtt.least)
+	if (was_slow_start && r->rtt.least)
 		ur_cwnd_know(&r->cwnd.w, r->rtt.least, r->rtt.last);
 }
 

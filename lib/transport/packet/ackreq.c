@@ -4,7 +4,7 @@
 #include "transport/state/req_sent.h"
 #include "transport/state/wr_op.h"
 
-/* Will the first piece of a READ after `w` find no room in the window? It may be as long as the window of a young connection. */
+/* Will the first piece of a READ after `w` find no room in the window? It may be as long as a window in slow start. */
 static bool does_not_fit(const struct ur_qp *qp, const struct ur_swqe *w, const struct ur_swqe *read)
 {
 	const struct ur_requester *r = &qp->req;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The completer: what comes back for requests (IBTA volume 1, 9.7.5.2, 9.7.7 and 9.9.2): acknowledgements and NAKs. Answers are taken in
- * answers.c; what does not come back is ack_timer.c's. What is lost is sent again by itself (scoreboard.c), or all from the oldest
+ * responses.c; what does not come back is ack_timer.c's. What is lost is sent again by itself (scoreboard.c), or all from the oldest
  * unacknowledged PSN on is (retry.c).
  */
 #include "base/psn.h"
@@ -13,9 +13,9 @@
 #include "transport/loss/rnr.h"
 #include "transport/loss/scoreboard.h"
 #include "transport/loss/tail_probe.h"
-#include "transport/requester/answers.h"
 #include "transport/requester/completer.h"
 #include "transport/requester/progress.h"
+#include "transport/requester/responses.h"
 #include "transport/state/qp_priv.h"
 #include "transport/state/tp_priv.h"
 #include "transport/state/wqe.h"
@@ -223,7 +223,7 @@ void ur_comp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info 
 		return;
 	}
 	if (op->flags & WITH_RESULT)
-		ur_answer_rx(qp, p, op, now);
+		ur_comp_response(qp, p, op, now);
 	else
 		on_aeth(qp, p, op, now);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What acknowledgements (completer.c) and answers (answers.c) bring about alike. Acknowledgements have it in line. */
+/* What acknowledgements (completer.c) and answers (responses.c) bring about alike. Acknowledgements have it in line. */
 #ifndef UR_PROGRESS_H
 #define UR_PROGRESS_H
 

@@ -12,8 +12,8 @@
 #include "transport/packet/bulk.h"
 #include "transport/queues/local_op.h"
 #include "transport/queues/send_done.h"
-#include "transport/requester/answers.h"
 #include "transport/requester/progress.h"
+#include "transport/requester/responses.h"
 #include "transport/state/qp_priv.h"
 #include "transport/state/scoreboard_bits.h"
 #include "transport/state/tp_priv.h"
@@ -144,7 +144,7 @@ static void response_ahead(struct ur_qp *qp, struct ur_swqe *w, const struct ur_
 	}
 }
 
-void ur_answer_rx(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now)
+void ur_comp_response(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 	uint32_t psn = p->bth.psn, old = r->una;

@@ -54,7 +54,7 @@ static inline enum ur_req_state ur_req_next_read(const struct ur_qp *qp, const s
 		return UR_REQ_RD_LIMIT;
 	if (ur_req_in_flight(r) + ur_rd_piece_end(w, k) - k <= ur_req_room(r))
 		return UR_REQ_READ;
-	/* The window may be smaller than a piece: it is young, or has become so. Then pieces go one by one. */
+	/* The window may be smaller than a piece: it is in slow start, or has become so. Then pieces go one by one. */
 	return ur_req_in_flight(r) <= r->scoreboard.spare ? UR_REQ_READ : UR_REQ_WINDOW;
 }
 

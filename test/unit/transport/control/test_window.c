@@ -71,14 +71,14 @@ static void grow__doubles_while_young(void)
 	ur_window_open(&w, 1000, 0, una);
 	ur_window_begin_small(&w, 1000, una);
 	ur_window_begin_small(&w, 0, una);
-	CU_ASSERT(w.size == 256 && !w.young);
+	CU_ASSERT(w.size == 256 && !w.slow_start);
 	ur_window_begin_small(&w, size, una);
 	for (; size < 256; size *= 2) {
-		CU_ASSERT(w.size == size && w.young && w.ack_every == size / 4 && w.rd_shift == 7);
+		CU_ASSERT(w.size == size && w.slow_start && w.ack_every == size / 4 && w.rd_shift == 7);
 		una = ur_psn_add(una, size);
 		CU_ASSERT_TRUE(ur_window_grow(&w, &none, false, una, 0));
 	}
-	CU_ASSERT(w.size == 256 && !w.young && w.rd_shift == 7);
+	CU_ASSERT(w.size == 256 && !w.slow_start && w.rd_shift == 7);
 	CU_ASSERT_TRUE(ur_window_grow(&w, &none, false, ur_psn_add(una, 256), 0));
 	CU_ASSERT_EQUAL(w.size, 288);
 }
@@ -91,7 +91,7 @@ static void grow__by_an_eighth_after_a_loss(void)
 	ur_window_open(&w, 1000, 0, 0);
 	ur_window_begin_small(&w, 64, 0);
 	CU_ASSERT_TRUE(ur_window_halve(&w, 0));
-	CU_ASSERT(w.size == 32 && !w.young && w.rd_shift == 4);
+	CU_ASSERT(w.size == 32 && !w.slow_start && w.rd_shift == 4);
 	CU_ASSERT_TRUE(ur_window_grow(&w, &none, false, 32, 0));
 	CU_ASSERT_EQUAL(w.size, 36);
 }

@@ -94,11 +94,11 @@ static void losses__none(void)
 {
 	struct ur_requester *r = open_lossless(true);
 
-	CU_ASSERT(!r->cwnd.on && r->window.size == 64 && r->window.young);
+	CU_ASSERT(!r->cwnd.on && r->window.size == 64 && r->window.slow_start);
 	write_packets(700);
 	th_run(&h, UR_NS_PER_S);
 	th_expect_wc(h.n[0].scq, 1, IBV_WC_SUCCESS);
-	CU_ASSERT(!r->cwnd.on && r->window.size >= 256 && !r->window.young);
+	CU_ASSERT(!r->cwnd.on && r->window.size >= 256 && !r->window.slow_start);
 	th_inject(&h, 0, UR_OP_CNP, 0, false, NULL, NULL, 0);
 	CU_ASSERT_TRUE(h.n[0].qp->cc.rate.active);
 	th_close(&h);

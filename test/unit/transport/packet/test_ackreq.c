@@ -85,7 +85,7 @@ static void asks__when_the_next_one_waits(void)
 	}
 }
 
-/* Nor does a READ whose first piece is longer than what is left of a young window: nothing else would be acknowledged before it. */
+/* Nor does a READ whose first piece is longer than what is left of a window in slow start: nothing else would be acknowledged before it. */
 static void asks__when_a_read_finds_no_room(void)
 {
 	static struct th h;
