@@ -2,7 +2,7 @@
 /* A port that has no packet buffers: what is counted, and that everything goes on once it has some. */
 #include <string.h>
 
-#include "nic/nic_priv.h"
+#include "nic/internal.h"
 #include "nic_harness.h"
 
 void ur_suite_nic_buffers(void);
