@@ -6,8 +6,6 @@
 #include "nic/nic.h"
 #include "wire/frame.h"
 
-/* As ur_tp_config.alloc, from the port, if there is one; counts when that has none. */
-unsigned ur_nic_alloc(void *ctx, struct ur_pkt **pkts, unsigned n);
 /* Sends one complete frame, to the port or to ourselves; takes it. */
 void ur_nic_send_one(struct ur_nic *nic, struct ur_pkt *p);
 
@@ -15,6 +13,8 @@ void ur_nic_send_one(struct ur_nic *nic, struct ur_pkt *p);
 void ur_nic_set_watched(struct ur_nic *nic);
 
 /* out.c */
+/* As ur_tp_config.alloc, from the port, if there is one; counts when that has none. */
+unsigned ur_nic_alloc(void *ctx, struct ur_pkt **pkts, unsigned n);
 void ur_nic_out_init(struct ur_nic *nic);
 /* Gives back all that waits to be sent, or to be received from ourselves. */
 void ur_nic_out_clear(struct ur_nic *nic);

@@ -25,19 +25,6 @@
 
 /* --- packet buffers for the layers below --- */
 
-unsigned ur_nic_alloc(void *ctx, struct ur_pkt **pkts, unsigned n)
-{
-	struct ur_nic *nic = ctx;
-	unsigned got;
-
-	if (ur_unlikely(!nic->port))
-		return 0;
-	got = ur_queue_alloc(nic->port->queue, pkts, n);
-	if (ur_unlikely(!got))
-		ur_count(&nic->counters, UR_C_TX_NO_BUFFER);
-	return got;
-}
-
 static struct ur_pkt *nic_alloc_train(void *ctx)
 {
 	struct ur_nic *nic = ctx;

@@ -12,6 +12,19 @@
 #define WIRE_STUCK_NS (2 * UR_NS_PER_MS)
 #define SIBLING_STUCK_NS (200 * UR_NS_PER_MS) /* other programs may have its CPU for that long; it holds up nobody else */
 
+unsigned ur_nic_alloc(void *ctx, struct ur_pkt **pkts, unsigned n)
+{
+	struct ur_nic *nic = ctx;
+	unsigned got;
+
+	if (ur_unlikely(!nic->port))
+		return 0;
+	got = ur_queue_alloc(nic->port->queue, pkts, n);
+	if (ur_unlikely(!got))
+		ur_count(&nic->counters, UR_C_TX_NO_BUFFER);
+	return got;
+}
+
 void ur_nic_out_init(struct ur_nic *nic)
 {
 	ur_list_init(&nic->waiting);
