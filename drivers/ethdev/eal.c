@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <rte_alarm.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
@@ -412,4 +414,31 @@ bool ur_eal_private(void)
 bool ur_eal_forked(void)
 {
 	return eal_state == EAL_UP && eal_pid != getpid();
+}
+
+struct errand {
+	void (*fn)(void *);
+	void *arg;
+	sem_t done;
+};
+
+static void run_errand(void *arg)
+{
+	struct errand *e = arg;
+
+	e->fn(e->arg);
+	sem_post(&e->done);
+}
+
+void ur_eal_in_service(void (*fn)(void *), void *arg)
+{
+	struct errand e = {.fn = fn, .arg = arg};
+
+	sem_init(&e.done, 0, 0);
+	if (ur_eal_forked() || rte_eal_alarm_set(1, run_errand, &e))
+		fn(arg);
+	else
+		while (sem_wait(&e.done))
+			continue;
+	sem_destroy(&e.done);
 }

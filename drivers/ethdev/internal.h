@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of drivers/ethdev share. Those that touch DPDK are eal.c, port.c, io.c and dma.c;
+ * What the files of drivers/ethdev share. Those that touch DPDK are eal.c, port.c, close.c, io.c and dma.c;
  * afpacket.c knows the kernel alone.
  */
 #ifndef UR_ETHDEV_INTERNAL_H
@@ -20,6 +20,8 @@ void ur_eal_forget_log(void);
 bool ur_eal_started(void);
 bool ur_eal_private(void);         /* DPDK's memory is this process's alone, also after fork */
 bool ur_eal_forked(void);          /* EAL was started by an ancestor: its service thread is not in this process */
+/* Calls fn(arg) in EAL's service thread, between two of its own errands, and waits; in this thread where there is no such thread. */
+void ur_eal_in_service(void (*fn)(void *), void *arg);
 
 /*
  * What DPDK does to the calling thread and the process, undone: CPU affinity, signal mask, signal dispositions. Between the two

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The port as io.c and port.c see it, and where a packet lives: [struct rte_mbuf][struct ur_epkt][headroom][frame]. */
+/* The port as io.c, port.c and close.c see it, and where a packet lives: [struct rte_mbuf][struct ur_epkt][headroom][frame]. */
 #ifndef UR_ETHDEV_IO_H
 #define UR_ETHDEV_IO_H
 
@@ -65,6 +65,11 @@ static inline struct ur_ethdev *ur_ethdev_of_queue(struct ur_queue *q)
 {
 	return ur_container_of(q, struct ur_ethdev, queue);
 }
+
+/* close.c */
+bool ur_ethdev_has_link(const struct ur_ethdev *d);
+int ur_ethdev_stop(const struct ur_ethdev *d); /* 0, or a negative errno of DPDK's */
+void ur_ethdev_close(struct ur_port *p);       /* also of one that was opened halfway */
 
 /* dma.c, for NICs. `vfio` is what there was before DPDK opened the NIC, then what DPDK opened. True when memory can be shown to it. */
 bool ur_ethdev_dma_open(struct ur_ethdev *d);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opening and closing: probe a device, size its buffers, configure one queue pair, and give everything back. */
+/* Opening: probe a device, size its buffers, configure one queue pair. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -28,8 +28,6 @@
 #define MEET_AGAIN 25
 #define PAGE 4096 /* the smallest that an IOMMU has, on x86 and arm64 */
 #define ANYWHERE (1u << 31)
-#define DRAIN_MAX_US 200000
-#define FETCH_US 20000
 /* The other end of a NIC's cable may tell it to pause (IEEE 802.3x, PFC), and an emulated NIC's host may be busy: nothing is lost then. */
 #define NIC_PATIENCE_NS (200 * UR_NS_PER_MS)
 #define MIN_LIMIT 512  /* a device whose frames are shorter carries not even the smallest RoCE MTU */
@@ -101,73 +99,11 @@ static void arm(struct ur_queue *q, bool on)
 		continue;
 }
 
-static bool has_link(const struct ur_ethdev *d)
-{
-	struct rte_eth_link link = {0};
-
-	return rte_eth_link_get_nowait(d->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
-}
-
 static bool link_up(struct ur_port *p)
 {
 	struct ur_ethdev *d = ur_ethdev_of(p);
 
-	return d->has_kif ? ur_kif_running(&d->kif) : has_link(d);
-}
-
-/* In a child that shares DPDK's memory with its parent: lets go of the descriptors and touches nothing else. */
-static void abandon(struct ur_ethdev *d)
-{
-	if (d->has_kif) {
-		close(d->wake);
-		ur_kif_close(&d->kif);
-	}
-	if (d->has_mcast_kif)
-		ur_kif_close(&d->kif);
-	free(d);
-}
-
-/*
- * What the NIC has not sent yet is lost when it stops. No driver says when it has: it gets the time that a full ring takes. A port in
- * shared memory takes with it what the peer has not fetched yet.
- */
-static void drain(const struct ur_ethdev *d)
-{
-	uint64_t us = (uint64_t)d->tx_desc * d->max_frame * 8 / (d->port.speed_mbps ? d->port.speed_mbps : 1000);
-
-	if (d->is_nic && has_link(d))
-		nanosleep(&(struct timespec){.tv_nsec = (long)ur_min_u32((uint32_t)us + 1000, DRAIN_MAX_US) * 1000}, NULL);
-	else if (!d->is_nic && !d->has_kif)
-		nanosleep(&(struct timespec){.tv_nsec = FETCH_US * 1000L}, NULL);
-}
-
-static void port_close(struct ur_port *p)
-{
-	struct ur_ethdev *d = ur_ethdev_of(p);
-
-	if (ur_eal_forked() && !ur_eal_private())
-		return abandon(d);
-	if (d->configured) {
-		drain(d);
-		rte_eth_dev_stop(d->id);
-	}
-	if (d->has_kif) {
-		d->wake = -1; /* stop closed it */
-		if (!ur_eal_forked())
-			ur_afp_restore(&d->kif, d->promisc);
-		ur_kif_close(&d->kif);
-	}
-	if (d->has_mcast_kif)
-		ur_kif_close(&d->kif);
-	if (d->probed) {
-		rte_eth_dev_close(d->id);
-		if (d->is_vdev)
-			rte_vdev_uninit(d->dev);
-	}
-	rte_mempool_free(d->pkts);
-	rte_mempool_free(d->segs);
-	ur_ethdev_dma_close(d);
-	free(d);
+	return d->has_kif ? ur_kif_running(&d->kif) : ur_ethdev_has_link(d);
 }
 
 static const struct ur_queue_ops queue_ops = {
@@ -183,7 +119,7 @@ static const struct ur_queue_ops queue_ops = {
 static const struct ur_port_ops ops = {
 	.set_mcast = set_mcast,
 	.link_up = link_up,
-	.close = port_close,
+	.close = ur_ethdev_close,
 };
 
 void ur_ethdev_stats(struct ur_port *p, struct ur_ethdev_stats *out)
@@ -357,7 +293,7 @@ static void wait_a_little(void)
 /* Negotiation takes a NIC seconds, and what is sent before is lost; a cable that is not there keeps nobody from starting. */
 static void wait_for_link(const struct ur_ethdev *d)
 {
-	for (unsigned i = 0; i < MEET_TRIES && !has_link(d); i++)
+	for (unsigned i = 0; i < MEET_TRIES && !ur_ethdev_has_link(d); i++)
 		wait_a_little();
 }
 
@@ -370,11 +306,11 @@ static int start_port(const struct ur_ethdev *d, const char *args)
 	bool client = ur_pmd_is_client(d->pmd, args);
 	int rc = rte_eth_dev_start(d->id);
 
-	for (unsigned i = 0; client && i < MEET_TRIES && (rc || !has_link(d)); i++) {
+	for (unsigned i = 0; client && i < MEET_TRIES && (rc || !ur_ethdev_has_link(d)); i++) {
 		wait_a_little();
 		/* A server that is there but not open yet turns its client away, which does not come back by itself. */
-		if (!rc && i % MEET_AGAIN == MEET_AGAIN - 1 && !has_link(d))
-			rc = rte_eth_dev_stop(d->id) ? 0 : EAGAIN;
+		if (!rc && i % MEET_AGAIN == MEET_AGAIN - 1 && !ur_ethdev_has_link(d))
+			rc = ur_ethdev_stop(d) ? 0 : EAGAIN;
 		if (rc)
 			rc = rte_eth_dev_start(d->id);
 	}
@@ -574,7 +510,7 @@ int ur_ethdev_open(const struct ur_ethdev_config *cfg, struct ur_port **out, cha
 	rc = rc || !cfg->pci ? rc : ur_ethdev_check_nic(cfg->pci, err, errlen);
 	rc = rc ? rc : ur_eal_start(cfg, err, errlen);
 	if (rc) {
-		port_close(&d->port);
+		ur_ethdev_close(&d->port);
 		return rc;
 	}
 	ur_eal_forget_log();
@@ -586,7 +522,7 @@ int ur_ethdev_open(const struct ur_ethdev_config *cfg, struct ur_port **out, cha
 	if (guard)
 		ur_eal_guard_end(guard);
 	if (rc) {
-		port_close(&d->port);
+		ur_ethdev_close(&d->port);
 		return rc;
 	}
 	d->lcore = rte_get_main_lcore();
