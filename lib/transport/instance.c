@@ -5,7 +5,7 @@
 
 #include "base/idtab.h"
 #include "base/random.h"
-#include "transport/owed/reorder.h"
+#include "transport/pending/reorder.h"
 #include "transport/packet/bulk.h"
 #include "transport/state/tp_priv.h"
 

@@ -4,7 +4,7 @@
 #include "base/psn.h"
 #include "transport/memory/memory.h"
 #include "transport/memory/mr.h"
-#include "transport/owed/resp_state.h"
+#include "transport/pending/resp_state.h"
 #include "transport/packet/rx_walk.h"
 #include "transport/queues/cq.h"
 #include "transport/queues/recvq.h"

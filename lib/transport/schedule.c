@@ -2,7 +2,7 @@
 /* The transmit scheduler: who sends next. */
 #include "transport/datagram/ud.h"
 #include "transport/failure/qp_end.h"
-#include "transport/owed/resp_state.h"
+#include "transport/pending/resp_state.h"
 #include "transport/packet/txbuf.h"
 #include "transport/requester/requester.h"
 #include "transport/responder/resp_reorder.h"

@@ -3,7 +3,7 @@
 #include "base/idtab.h"
 #include "transport/loss/rewind.h"
 #include "transport/memory/memory.h"
-#include "transport/owed/rd_table.h"
+#include "transport/pending/rd_table.h"
 #include "transport/state/qp_priv.h"
 #include "transport/state/req_state.h"
 #include "transport/state/tp_priv.h"

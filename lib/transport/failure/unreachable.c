@@ -9,7 +9,7 @@
 #include "base/idtab.h"
 #include "base/psn.h"
 #include "transport/failure/unreachable.h"
-#include "transport/owed/rd_table.h"
+#include "transport/pending/rd_table.h"
 #include "transport/state/qp_priv.h"
 #include "transport/state/tp_priv.h"
 #include "transport/state/wr_op.h"

@@ -8,7 +8,7 @@
 #include "transport/control/dcqcn.h"
 #include "transport/loss/congest.h"
 #include "transport/loss/qp_cwnd.h"
-#include "transport/owed/resp_state.h"
+#include "transport/pending/resp_state.h"
 #include "transport/packet/txbuf.h"
 #include "transport/state/qp_priv.h"
 #include "transport/state/req_state.h"

@@ -3,9 +3,9 @@
 
 #include "base/psn.h"
 #include "transport/loss/congest.h"
-#include "transport/owed/rd_table.h"
-#include "transport/owed/reorder.h"
-#include "transport/owed/resp_state.h"
+#include "transport/pending/rd_table.h"
+#include "transport/pending/reorder.h"
+#include "transport/pending/resp_state.h"
 #include "transport/responder/responder.h"
 #include "transport/state/qp_priv.h"
 #include "transport/state/tp_priv.h"

@@ -7,8 +7,8 @@
 
 #include "base/psn.h"
 #include "transport/failure/qp_end.h"
-#include "transport/owed/reorder.h"
-#include "transport/owed/resp_state.h"
+#include "transport/pending/reorder.h"
+#include "transport/pending/resp_state.h"
 #include "transport/queues/cq.h"
 #include "transport/queues/recvq.h"
 #include "transport/responder/uc_message.h"

@@ -3,8 +3,8 @@
 #ifndef UR_TEST_HASH_FIELDS_H
 #define UR_TEST_HASH_FIELDS_H
 
-#include "transport/owed/rd_table.h"
-#include "transport/owed/reorder.h"
+#include "transport/pending/rd_table.h"
+#include "transport/pending/reorder.h"
 #include "test/explore/transport/world.h"
 
 enum how { VALUE, TIME, NOT };

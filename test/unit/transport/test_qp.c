@@ -4,7 +4,7 @@
 
 #include "tp_harness.h"
 #include "transport/memory/mr.h"
-#include "transport/owed/rd_table.h"
+#include "transport/pending/rd_table.h"
 
 static void modify_state(struct th *h, unsigned node, enum ibv_qp_state st, int mask)
 {

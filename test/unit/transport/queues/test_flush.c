@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 
 #include "tp_harness.h"
-#include "transport/owed/rd_table.h"
+#include "transport/pending/rd_table.h"
 #include "transport/responder/resp_atomic.h"
 
 #define GLOBAL 1

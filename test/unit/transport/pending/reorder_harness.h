@@ -4,7 +4,7 @@
 #define REORDER_HARNESS_H
 
 #include "tp_harness.h"
-#include "transport/owed/reorder.h"
+#include "transport/pending/reorder.h"
 #include "wire/sack.h"
 
 #define MTU 256

@@ -4,7 +4,7 @@
 #define UR_RESP_STATE_H
 
 #include "base/psn.h"
-#include "transport/owed/rd_table.h"
+#include "transport/pending/rd_table.h"
 #include "wire/hdr.h"
 
 struct ur_reordered;

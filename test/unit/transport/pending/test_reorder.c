@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lib/transport/owed/reorder.c, and what the responder does with it. Node 1 is the responder; its peer is the test, which sends from PSN
+ * lib/transport/pending/reorder.c, and what the responder does with it. Node 1 is the responder; its peer is the test, which sends from PSN
  * 100 on, or from near the end of the PSNs. The path MTU is 256.
  */
 #include "reorder_harness.h"

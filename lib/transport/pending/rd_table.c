@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/owed/rd_table.h"
+#include "transport/pending/rd_table.h"
 
 #include "base/psn.h"
-#include "transport/owed/resp_state.h"
+#include "transport/pending/resp_state.h"
 #include "transport/state/qp_priv.h"
 #include "transport/state/srq_priv.h"
 #include "wire/hdr.h"

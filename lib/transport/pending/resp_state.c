@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/owed/resp_state.h"
+#include "transport/pending/resp_state.h"
 
-#include "transport/owed/reorder.h"
+#include "transport/pending/reorder.h"
 #include "transport/state/tp_priv.h"
 #include "transport/state/trace.h"
 

@@ -12,11 +12,11 @@
  * A peer that has nothing more to read is as silent. What it costs there is bounded, in times and in bytes, and ends a second after it has
  * asked for something again.
  */
-#include "transport/owed/read_resend.h"
+#include "transport/pending/read_resend.h"
 
 #include "base/psn.h"
-#include "transport/owed/rd_table.h"
-#include "transport/owed/resp_state.h"
+#include "transport/pending/rd_table.h"
+#include "transport/pending/resp_state.h"
 #include "transport/state/tp_priv.h"
 
 #define SILENCE (10 * UR_NS_PER_MS) /* hosts in software are held up for milliseconds at a time */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What bounds lib/transport/owed/reorder.c: memory, the span, READs that cover others, the end of the QP. */
+/* What bounds lib/transport/pending/reorder.c: memory, the span, READs that cover others, the end of the QP. */
 #include "reorder_harness.h"
 
 void ur_suite_reorder_bounds(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/transport/owed/read_resend.c: node 1 answers READs of a peer that is the test, and of another make. */
+/* lib/transport/pending/read_resend.c: node 1 answers READs of a peer that is the test, and of another make. */
 #include "tp_harness.h"
 #include "transport/failure/qp_end.h"
 #include "wire/sack.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "transport/owed/reorder.h"
+#include "transport/pending/reorder.h"
 
 #include <errno.h>
 #include <stdlib.h>
