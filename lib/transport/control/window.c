@@ -19,7 +19,7 @@
 #define WINDOW_HIGH 1280u  /* packets of 1 KiB: those 1.25 MB, and less than the 1536 frames that the ring of a packet socket has */
 #define WINDOW_LOCAL 8192u /* on this host: what goes as bulk packets (wire/bulk.h) takes no buffers */
 #define WINDOW_FLOOR 8u    /* as far as expiries of the timer bring it down */
-#define SHED_FLOOR 32u     /* as far as lost packets do */
+#define BACK_OFF_FLOOR 32u /* as far as lost packets do */
 #define TIGHT_FLOOR 16u    /* the same, of a peer that is known to go back */
 #define DIP_EVERY 64       /* losses */
 #define APART 32           /* windows between losses: then it does not matter what is in flight */
@@ -57,7 +57,7 @@ static void open_up_to(struct ur_window *w, uint32_t most, uint32_t fixed, uint3
 
 void ur_window_open(struct ur_window *w, uint32_t fit, uint32_t fixed, uint32_t una)
 {
-	open_up_to(w, ur_max_u32(SHED_FLOOR, ur_min_u32(fit, WINDOW_HIGH)), fixed, una);
+	open_up_to(w, ur_max_u32(BACK_OFF_FLOOR, ur_min_u32(fit, WINDOW_HIGH)), fixed, una);
 }
 
 void ur_window_open_local(struct ur_window *w, uint32_t fixed, uint32_t una)
@@ -89,7 +89,7 @@ static void enlarge(struct ur_window *w, uint32_t una)
 static uint32_t tight_size(const struct ur_window *w, const struct ur_rtt *t, uint32_t una)
 {
 	const uint32_t holds = (uint32_t)ur_min_time((uint64_t)w->rate * t->least / UR_RATE_NS, w->max);
-	const uint32_t apart = ((una - w->shed_at) & UR_PSN_MASK) / APART;
+	const uint32_t apart = ((una - w->backed_off_at) & UR_PSN_MASK) / APART;
 
 	return ur_max_u32(ur_max_u32(holds + holds / 16 + 2, apart), TIGHT_FLOOR);
 }
@@ -164,37 +164,37 @@ static bool dip(struct ur_window *w, struct ur_rtt *t, uint32_t una)
 	const uint32_t holds = tight_size(w, t, una);
 
 	t->least = 0;
-	return reduce(w, w->sheds == 1 ? TIGHT_FLOOR : ur_max_u32(holds - holds / 4, TIGHT_FLOOR), una);
+	return reduce(w, w->back_offs == 1 ? TIGHT_FLOOR : ur_max_u32(holds - holds / 4, TIGHT_FLOOR), una);
 }
 
-static bool shed_tight(struct ur_window *w, struct ur_rtt *t, uint32_t una)
+static bool back_off_tight(struct ur_window *w, struct ur_rtt *t, uint32_t una)
 {
 	if (!w->tight) {
 		w->tight = true;
 		w->slow_start = false;
-		w->sheds = w->rate = w->n = w->ns = 0;
+		w->back_offs = w->rate = w->n = w->ns = 0;
 		if (t->mean)
 			w->rate = (uint32_t)((uint64_t)w->size * UR_RATE_NS / ur_max_u32(t->last, t->mean));
 		ur_window_set(w, w->size, una); /* it may be as small already */
 	}
-	w->shed_at = w->grow_from = una;
+	w->backed_off_at = w->grow_from = una;
 	w->moved_at = 0;
-	if (w->sheds++ % DIP_EVERY == 0)
+	if (w->back_offs++ % DIP_EVERY == 0)
 		return dip(w, t, una);
 	return t->least && reduce(w, tight_size(w, t, una), una);
 }
 
-bool ur_window_shed(struct ur_window *w, struct ur_rtt *t, bool tight, uint32_t una)
+bool ur_window_back_off(struct ur_window *w, struct ur_rtt *t, bool tight, uint32_t una)
 {
 	uint32_t room = 2 * t->least, size;
 	bool smaller;
 
 	if (tight)
-		return shed_tight(w, t, una);
+		return back_off_tight(w, t, una);
 	if (!t->least || t->mean <= room)
 		return false;
 	size = (uint32_t)((uint64_t)w->size * room / t->mean);
-	smaller = reduce(w, ur_max_u32(size, SHED_FLOOR), una);
+	smaller = reduce(w, ur_max_u32(size, BACK_OFF_FLOOR), una);
 	t->mean = room; /* as far as it can be known before the next sample */
 	t->var = ur_min_u32(t->var, t->least);
 	return smaller;

@@ -29,11 +29,11 @@ struct ur_window { /* packets */
 	bool slow_start;    /* it began small, and doubles until it is as large as others begin, or becomes smaller */
 	/* The peer is known to go back, and has done so: */
 	bool tight;
-	uint32_t rate;    /* packets that the path carries within UR_RATE_NS */
-	uint32_t sheds;   /* how often it went back */
-	uint32_t shed_at; /* the oldest unacknowledged PSN when it last went back */
-	ur_time moved_at; /* when something was last acknowledged; 0: not since something was last sent again */
-	uint32_t n, ns;   /* packets that were acknowledged since the rate was measured, and within how long */
+	uint32_t rate;          /* packets that the path carries within UR_RATE_NS */
+	uint32_t back_offs;     /* how often it went back */
+	uint32_t backed_off_at; /* the oldest unacknowledged PSN when it last went back */
+	ur_time moved_at;       /* when something was last acknowledged; 0: not since something was last sent again */
+	uint32_t n, ns;         /* packets that were acknowledged since the rate was measured, and within how long */
 };
 
 /*
@@ -64,7 +64,7 @@ bool ur_window_grow(struct ur_window *w, const struct ur_rtt *t, bool slow, uint
 /* The ACK timer expired. */
 bool ur_window_halve(struct ur_window *w, uint32_t una);
 /* A packet was lost, and all that is in flight is sent again; `tight`: so it will be each time, because the peer keeps nothing. */
-bool ur_window_shed(struct ur_window *w, struct ur_rtt *t, bool tight, uint32_t una);
+bool ur_window_back_off(struct ur_window *w, struct ur_rtt *t, bool tight, uint32_t una);
 /* To any size that another has found (cwnd.h). */
 void ur_window_set(struct ur_window *w, uint32_t size, uint32_t una);
 

@@ -42,7 +42,7 @@ bool ur_goback_shed(struct ur_qp *qp)
 		return false;
 	r->probe.eager = is_known(qp);
 	tight = r->probe.eager && !awaits_answer(qp);
-	return ur_window_shed(&r->window, &r->rtt, tight, r->una);
+	return ur_window_back_off(&r->window, &r->rtt, tight, r->una);
 }
 
 /*

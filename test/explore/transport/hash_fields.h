@@ -45,8 +45,8 @@ struct table {
 
 #define T ur_window
 static const struct field window_fields[] = {
-	IS(size), IS(max),   IS(ack_every), IS(grow_from), IS(rd_shift), IS(slow_start), IS(tight),
-	IS(rate), IS(sheds), IS(shed_at),   AT(moved_at),  IS(n),        IS(ns),
+	IS(size), IS(max),       IS(ack_every),     IS(grow_from), IS(rd_shift), IS(slow_start), IS(tight),
+	IS(rate), IS(back_offs), IS(backed_off_at), AT(moved_at),  IS(n),        IS(ns),
 };
 static const struct table window_table = TABLE(window_fields, "ur_window");
 #undef T

@@ -114,22 +114,22 @@ static void halve__down_to_eight(void)
 }
 
 /* Down to twice what the path holds by the shortest round trip; the rest only waits in queues. */
-static void shed__what_waits_in_queues(void)
+static void back_off__what_waits_in_queues(void)
 {
 	struct ur_rtt unknown = {0}, t = {.mean = 1000, .var = 900, .least = 100}, calm = {.mean = 190, .var = 5, .least = 100};
 	struct ur_window w;
 
 	ur_window_open(&w, 1000, 0, 0);
-	CU_ASSERT_FALSE(ur_window_shed(&w, &unknown, false, 1));
-	CU_ASSERT_FALSE(ur_window_shed(&w, &calm, false, 1));
+	CU_ASSERT_FALSE(ur_window_back_off(&w, &unknown, false, 1));
+	CU_ASSERT_FALSE(ur_window_back_off(&w, &calm, false, 1));
 	CU_ASSERT_EQUAL(w.size, 256);
 	CU_ASSERT_EQUAL(calm.mean, 190);
-	CU_ASSERT_TRUE(ur_window_shed(&w, &t, false, 1));
+	CU_ASSERT_TRUE(ur_window_back_off(&w, &t, false, 1));
 	CU_ASSERT_EQUAL(w.size, 256 * 200 / 1000);
 	CU_ASSERT(t.mean == 200 && t.var == 100); /* else the next loss would take as much again */
-	CU_ASSERT_FALSE(ur_window_shed(&w, &t, false, 1));
+	CU_ASSERT_FALSE(ur_window_back_off(&w, &t, false, 1));
 	t.mean = 1000000;
-	CU_ASSERT_TRUE(ur_window_shed(&w, &t, false, 1));
+	CU_ASSERT_TRUE(ur_window_back_off(&w, &t, false, 1));
 	CU_ASSERT_EQUAL(w.size, 32);
 }
 
@@ -154,19 +154,19 @@ static void acknowledge(struct path *p)
 	}
 }
 
-static bool shed(struct path *p)
+static bool back_off(struct path *p)
 {
-	return ur_window_shed(&p->w, &p->t, true, p->una);
+	return ur_window_back_off(&p->w, &p->t, true, p->una);
 }
 
 /* A window has been acknowledged, and then a packet was lost. */
-static struct path shed_once(uint32_t holds, uint32_t una)
+static struct path path_backed_off(uint32_t holds, uint32_t una)
 {
 	struct path p = {.holds = holds, .una = una, .now = UR_NS_PER_S};
 
 	ur_window_open(&p.w, 1000, 0, una);
 	acknowledge(&p);
-	CU_ASSERT_TRUE(shed(&p));
+	CU_ASSERT_TRUE(back_off(&p));
 	CU_ASSERT_EQUAL(p.w.size, 16);
 	return p;
 }
@@ -177,12 +177,12 @@ static void tight__holds_the_path(void)
 	static const uint32_t holds[] = {20, 40, 150};
 
 	for (unsigned i = 0; i < ur_array_size(holds); i++) {
-		struct path p = shed_once(holds[i], UR_PSN_MASK - 1000);
+		struct path p = path_backed_off(holds[i], UR_PSN_MASK - 1000);
 
 		for (unsigned k = 0; k < 60; k++) {
 			acknowledge(&p);
 			if (k % 2)
-				shed(&p);
+				back_off(&p);
 		}
 		CU_ASSERT(p.w.size >= holds[i] && p.w.size <= holds[i] + holds[i] / 8 + 2);
 		CU_ASSERT_EQUAL(p.w.ack_every, p.w.size / 16);
@@ -197,29 +197,29 @@ static void tight__though_it_is_small(void)
 	ur_window_open(&p.w, 1000, 0, 0);
 	ur_window_begin_small(&p.w, 16, 0);
 	CU_ASSERT(p.w.rd_shift == 7 && p.w.ack_every == 4);
-	CU_ASSERT_FALSE(shed(&p));
+	CU_ASSERT_FALSE(back_off(&p));
 	CU_ASSERT(p.w.size == 16 && p.w.rd_shift == 3 && p.w.ack_every == 1);
 }
 
 /* Where losses are far apart it is larger, because it costs little then; up to a share of what comes between two of them. */
 static void tight__grows_while_nothing_is_lost(void)
 {
-	struct path p = shed_once(40, 0);
+	struct path p = path_backed_off(40, 0);
 
 	for (unsigned k = 0; k < 40; k++)
 		acknowledge(&p);
-	CU_ASSERT(p.w.size >= 44 && p.w.size <= ((p.una - p.w.shed_at) & UR_PSN_MASK) / 32 + 46);
+	CU_ASSERT(p.w.size >= 44 && p.w.size <= ((p.una - p.w.backed_off_at) & UR_PSN_MASK) / 32 + 46);
 	for (unsigned k = 0; k < 400; k++)
 		acknowledge(&p);
 	CU_ASSERT_EQUAL(p.w.size, 1000);
-	CU_ASSERT_TRUE(shed(&p));
+	CU_ASSERT_TRUE(back_off(&p));
 	CU_ASSERT(p.w.size >= 40 && p.w.size <= 46);
 }
 
 /* The time of a thread that waited for the NIC is older than the last one: that is not a pause. */
 static void tight__clock_goes_back(void)
 {
-	struct path p = shed_once(40, 0);
+	struct path p = path_backed_off(40, 0);
 
 	for (unsigned k = 0; k < 4; k++)
 		acknowledge(&p);
@@ -233,14 +233,14 @@ static void tight__clock_goes_back(void)
 /* A path that has become longer is found out by and by: each 64th loss measures it anew. */
 static void tight__measures_anew(void)
 {
-	struct path p = shed_once(40, 0);
+	struct path p = path_backed_off(40, 0);
 
 	acknowledge(&p);
 	p.t.least = 5 * UR_NS_PER_US; /* it was half as long once */
 	for (unsigned k = 1; k < 64; k++)
-		shed(&p);
+		back_off(&p);
 	CU_ASSERT_EQUAL(p.t.least, 5 * UR_NS_PER_US);
-	shed(&p);
+	back_off(&p);
 	CU_ASSERT_EQUAL(p.t.least, 0);
 	for (unsigned k = 0; k < 20; k++)
 		acknowledge(&p);
@@ -257,7 +257,7 @@ static void rtt__guess(void)
 	ur_rtt_guess(&t, 8000);
 	CU_ASSERT(t.mean == 8000 && t.var == 4000 && t.least == 0 && t.samples == 0);
 	ur_window_open(&w, 1000, 0, 0);
-	CU_ASSERT_FALSE(ur_window_shed(&w, &t, false, 0));
+	CU_ASSERT_FALSE(ur_window_back_off(&w, &t, false, 0));
 	ur_rtt_sample(&t, 16000);
 	CU_ASSERT(t.mean == 16000 && t.var == 8000 && t.least == 16000);
 	ur_rtt_guess(&t, (ur_time)0 - 1);
@@ -318,7 +318,7 @@ void ur_suite_window(void)
 	CU_ADD_TEST(s, grow__doubles_while_young);
 	CU_ADD_TEST(s, grow__by_an_eighth_after_a_loss);
 	CU_ADD_TEST(s, halve__down_to_eight);
-	CU_ADD_TEST(s, shed__what_waits_in_queues);
+	CU_ADD_TEST(s, back_off__what_waits_in_queues);
 	CU_ADD_TEST(s, tight__holds_the_path);
 	CU_ADD_TEST(s, tight__though_it_is_small);
 	CU_ADD_TEST(s, tight__grows_while_nothing_is_lost);
