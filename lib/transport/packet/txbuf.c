@@ -295,7 +295,7 @@ void ur_txbuf_end_like(struct ur_qp *qp, struct ur_pkt *p)
 
 /* --- runs --- */
 
-struct repeat {
+struct run_headers {
 	const struct ur_txrun *run;
 	struct ur_icrc_run icrc;
 	uint8_t *to;          /* where the first packet of a train goes; or */
@@ -307,7 +307,7 @@ struct repeat {
 };
 
 /* The BTH of the next packet; returns the ICRC's state after it. */
-static inline uint32_t put_bth(struct repeat *r, uint8_t *to, bool asks)
+static inline uint32_t put_bth(struct run_headers *r, uint8_t *to, bool asks)
 {
 	ur_icrc_run_next(&r->icrc);
 	memcpy(to, r->like, 8);
@@ -316,7 +316,7 @@ static inline uint32_t put_bth(struct repeat *r, uint8_t *to, bool asks)
 }
 
 /* Reads the program's memory: what has been done when it is missing stays. */
-__attribute__((always_inline)) static inline void build_run(struct repeat *r, bool apart)
+__attribute__((always_inline)) static inline void build_run(struct run_headers *r, bool apart)
 {
 	uint8_t *from = r->run->from, *to = r->to;
 	uint32_t ask_in = r->run->ask_in;
@@ -356,7 +356,7 @@ static void trace_run(const struct ur_qp *qp, const uint8_t *bth)
 }
 
 /* After the packet whose BTH is at `bth` in `p`, as number `place` of its train. */
-static void begin_run(struct ur_txbuf *b, struct repeat *r, const struct ur_pkt *p, const uint8_t *bth, uint8_t like[UR_BTH_LEN],
+static void begin_run(struct ur_txbuf *b, struct run_headers *r, const struct ur_pkt *p, const uint8_t *bth, uint8_t like[UR_BTH_LEN],
 		      uint32_t bytes, unsigned place)
 {
 	memcpy(like, bth, UR_BTH_LEN);
@@ -378,7 +378,7 @@ static uint32_t room(const struct ur_tp *tp, const struct ur_txbuf *b)
 	return all < tp->train_bytes ? ur_min_u32(tp->train_pkts - b->count, (tp->train_bytes - all) / b->stride) : 0;
 }
 
-static void repeat_in_train(struct ur_qp *qp, struct repeat *r)
+static void repeat_in_train(struct ur_qp *qp, struct run_headers *r)
 {
 	struct ur_txbuf *b = &qp->tp->tx;
 	struct ur_pkt *p = b->open;
@@ -405,7 +405,7 @@ static void repeat_in_train(struct ur_qp *qp, struct repeat *r)
 /* --- runs of packets that are apart --- */
 
 /* All of a packet but what is behind the headers before its BTH. */
-static void put_headers(struct ur_pkt *to, const struct ur_pkt *from, const uint8_t *hdr, const struct repeat *r)
+static void put_headers(struct ur_pkt *to, const struct ur_pkt *from, const uint8_t *hdr, const struct run_headers *r)
 {
 	ur_path_put_headers(to->data, hdr);
 	copy_fields(to, from);
@@ -422,7 +422,7 @@ static void put_headers(struct ur_pkt *to, const struct ur_pkt *from, const uint
 }
 
 /* What was built of them gets the fields that say so, and the rest goes back. */
-static void end_apart(struct ur_qp *qp, const struct ur_pkt *from, struct repeat *r)
+static void end_apart(struct ur_qp *qp, const struct ur_pkt *from, struct run_headers *r)
 {
 	struct ur_txbuf *b = &qp->tp->tx;
 
@@ -445,7 +445,7 @@ static void end_apart(struct ur_qp *qp, const struct ur_pkt *from, struct repeat
 	b->last = NULL;
 }
 
-static void repeat_apart(struct ur_qp *qp, struct repeat *r)
+static void repeat_apart(struct ur_qp *qp, struct run_headers *r)
 {
 	struct ur_tp *tp = qp->tp;
 	struct ur_txbuf *b = &tp->tx;
@@ -468,7 +468,7 @@ static void repeat_apart(struct ur_qp *qp, struct repeat *r)
 
 uint32_t ur_txbuf_repeat(struct ur_qp *qp, struct ur_txrun *run)
 {
-	struct repeat r = {.run = run, .mtu = qp->mtu, .n = run->n};
+	struct run_headers r = {.run = run, .mtu = qp->mtu, .n = run->n};
 
 	if (!ur_txbuf_repeats(&qp->tp->tx) || ur_unlikely(ur_opcode(run->opcode)->ext_len)) /* of XRC all packets have an extended header */
 		return 0;

@@ -93,7 +93,7 @@ static bool run_one(struct ur_qp *qp, const struct ur_reordered *k, bool *answer
 	op = ur_opcode(p.bth.opcode);
 	if (r->slow_path & UR_RESP_AWAITS_HELLO)
 		ur_resp_listen(qp, &p);
-	if (!ur_resp_turn(qp, &p, op)) {
+	if (!ur_resp_in_order(qp, &p, op)) {
 		if (r->slow_path & UR_RESP_REORDERING)
 			stop_kept(qp);
 		return false;
@@ -139,7 +139,7 @@ unsigned ur_resp_run_reordered(struct ur_qp *qp)
 	return n;
 }
 
-void ur_resp_turned(struct ur_qp *qp, uint32_t from, bool done)
+void ur_resp_hole_filled(struct ur_qp *qp, uint32_t from, bool done)
 {
 	if (!done) {
 		stop_kept(qp);

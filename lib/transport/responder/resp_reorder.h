@@ -15,6 +15,6 @@ void ur_resp_drop_reordered(struct ur_qp *qp);
 /* Executes what was kept (reorder.h) from the expected PSN on, as far as is to be done at once; how many packets. */
 unsigned ur_resp_run_reordered(struct ur_qp *qp);
 /* The packet with the expected PSN, which was `from`, was executed (`done`) or not, while others are kept. */
-void ur_resp_turned(struct ur_qp *qp, uint32_t from, bool done);
+void ur_resp_hole_filled(struct ur_qp *qp, uint32_t from, bool done);
 
 #endif

@@ -64,7 +64,7 @@ static void establish(struct ur_qp *qp)
 }
 
 /* A packet with the expected PSN, and there is more to do than to execute it. */
-__attribute__((noinline)) static void in_odd_turn(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op)
+__attribute__((noinline)) static void slowly_in_order(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op)
 {
 	struct ur_responder *r = &qp->resp;
 	const uint32_t from = r->epsn;
@@ -76,9 +76,9 @@ __attribute__((noinline)) static void in_odd_turn(struct ur_qp *qp, struct ur_pk
 		ur_resp_listen(qp, p);
 	if (r->slow_path & UR_RESP_REORDERING && ur_reorder_is_old(qp))
 		ur_resp_drop_reordered(qp);
-	done = ur_resp_turn(qp, p, op);
+	done = ur_resp_in_order(qp, p, op);
 	if (r->slow_path & UR_RESP_REORDERING)
-		ur_resp_turned(qp, from, done);
+		ur_resp_hole_filled(qp, from, done);
 }
 
 void ur_resp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op)
@@ -93,9 +93,9 @@ void ur_resp_rx(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info 
 	}
 	if (ur_likely(d == 0)) {
 		if (ur_unlikely(r->slow_path))
-			in_odd_turn(qp, p, op);
+			slowly_in_order(qp, p, op);
 		else
-			ur_resp_turn(qp, p, op);
+			ur_resp_in_order(qp, p, op);
 		return;
 	}
 	if (d > 0)

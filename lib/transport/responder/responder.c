@@ -288,7 +288,7 @@ static void accept(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opc
 	}
 }
 
-bool ur_resp_turn(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op)
+bool ur_resp_in_order(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op)
 {
 	enum ur_resp_verdict v;
 

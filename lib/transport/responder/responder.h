@@ -9,7 +9,7 @@
 #include "wire/sack.h"
 
 /* Executes a packet with the expected PSN and answers it, or refuses it: false. */
-bool ur_resp_turn(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op);
+bool ur_resp_in_order(struct ur_qp *qp, struct ur_pkt *p, const struct ur_opcode_info *op);
 
 /*
  * Does it wait for a run of run->n packets from run->psn on, with that opcode of the middle of a SEND or WRITE? Makes run->n smaller as

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Buffers of lib/transport/pending/reorder.c that have had no news for long: they give way to QPs that need the room, and end by themselves.
+/* Buffers of lib/transport/pending/reorder.c that have had no news for long: they give way to QPs that need the room, and end by
+ * themselves.
  */
 #include "reorder_harness.h"
 
