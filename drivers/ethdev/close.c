@@ -11,13 +11,6 @@
 #define DRAIN_MAX_US 200000
 #define FETCH_US 20000
 
-bool ur_ethdev_has_link(const struct ur_ethdev *d)
-{
-	struct rte_eth_link link = {0};
-
-	return rte_eth_link_get_nowait(d->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
-}
-
 /* In a child that shares DPDK's memory with its parent: lets go of the descriptors and touches nothing else. */
 static void abandon(struct ur_ethdev *d)
 {

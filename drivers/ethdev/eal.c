@@ -430,10 +430,13 @@ static void run_errand(void *arg)
 	sem_post(&e->done);
 }
 
+/* Waiting is a cancellation point, and a thread cancelled in it would take its errand away under the service thread. */
 void ur_eal_in_service(void (*fn)(void *), void *arg)
 {
 	struct errand e = {.fn = fn, .arg = arg};
+	int state;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	sem_init(&e.done, 0, 0);
 	if (ur_eal_forked() || rte_eal_alarm_set(1, run_errand, &e))
 		fn(arg);
@@ -441,4 +444,5 @@ void ur_eal_in_service(void (*fn)(void *), void *arg)
 		while (sem_wait(&e.done))
 			continue;
 	sem_destroy(&e.done);
+	pthread_setcancelstate(state, NULL);
 }

@@ -66,8 +66,14 @@ static inline struct ur_ethdev *ur_ethdev_of_queue(struct ur_queue *q)
 	return ur_container_of(q, struct ur_ethdev, queue);
 }
 
+static inline bool ur_ethdev_has_link(const struct ur_ethdev *d)
+{
+	struct rte_eth_link link = {0};
+
+	return rte_eth_link_get_nowait(d->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
 /* close.c */
-bool ur_ethdev_has_link(const struct ur_ethdev *d);
 int ur_ethdev_stop(const struct ur_ethdev *d); /* 0, or a negative errno of DPDK's */
 void ur_ethdev_close(struct ur_port *p);       /* also of one that was opened halfway */
 
