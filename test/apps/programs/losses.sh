@@ -9,10 +9,21 @@ total() { local name=$1; shift; awk -v name="$name" '$1 == name { n += $2 } END 
 # packets, one in a hundred, and then no more. All of this has more priority than what else the machine does, so that it is the two loops that make the
 # hosts late.
 test_losses_of_many_connections() {
-	local first=(nice -n -10) lost=400 i again
+	local status
 	own_program many || return 1
-	# Where the kernel shares the CPUs among sessions first (sched(7)), nice counts within one of them only.
-	[ ! -w /proc/self/autogroup ] || { echo -10 >/proc/self/autogroup && on_exit "echo 0 >/proc/self/autogroup"; }
+	nice_session -10
+	on_exit "nice_session 0"
+	losses_of_many
+	status=$?
+	nice_session 0
+	return $status
+}
+
+# Where the kernel shares the CPUs among sessions first (sched(7)), nice counts within one of them only.
+nice_session() { [ ! -w /proc/self/autogroup ] || echo "$1" >/proc/self/autogroup; }
+
+losses_of_many() {
+	local first=(nice -n -10) lost=400 i again
 	for i in 1 2; do
 		"${first[@]}" timeout 60 sh -c 'while :; do :; done' &
 		servers+=($!)
