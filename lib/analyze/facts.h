@@ -24,7 +24,7 @@ enum ur_an_fault {
 };
 extern const char *const ur_an_fault_text[UR_AN_FAULTS];
 
-/* The request that it is about, and the circumstances. Those up to ADDS follow from `opcode`. */
+/* The request that it is about, and the circumstances. Those up to ADDS follow from `opcode`, and who judges adds them (lib/passive). */
 enum ur_an_with {
 	UR_AN_SEND = 1 << 0,
 	UR_AN_WRITE = 1 << 1,

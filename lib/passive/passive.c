@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/facts.h"
 #include "analyze/forget.h"
 #include "base/table.h"
 #include "passive/table.h"
+#include "wire/opcode.h"
 
 #define TEXT 512
 #define KIND_ROWS 48 /* of one finding or fact */
@@ -140,16 +142,35 @@ static void count(struct ur_pv_count *c, const struct ur_finding *f, unsigned en
 	c->frame = f->frame;
 }
 
+/* What follows from the opcode of the request. */
+static uint32_t with_of(uint8_t opcode)
+{
+	static const struct {
+		uint32_t flag, with;
+	} table[] = {
+		{UR_OPF_SEND, UR_AN_SEND},     {UR_OPF_WRITE, UR_AN_WRITE}, {UR_OPF_READ, UR_AN_READ},
+		{UR_OPF_ATOMIC, UR_AN_ATOMIC}, {UR_OPF_FLUSH, UR_AN_FLUSH}, {UR_OPF_ATOMIC_WRITE, UR_AN_ATOMIC_WRITE},
+		{UR_OPF_FIRST, UR_AN_BEGINS},  {UR_OPF_LAST, UR_AN_ENDS},   {UR_OPF_RWQE, UR_AN_RECEIVES},
+	};
+	const uint32_t flags = ur_opcode(opcode)->flags, service = opcode & UR_SERVICE_MASK;
+	uint32_t with = service == UR_XRC ? UR_AN_ON_XRC : service == UR_UC ? UR_AN_ON_UC : service == UR_RC ? UR_AN_ON_RC : 0;
+
+	for (unsigned i = 0; i < ur_array_size(table); i++)
+		with |= flags & table[i].flag ? table[i].with : 0;
+	return with | ((opcode & UR_OP_MASK) == UR_OP_FETCH_ADD ? UR_AN_ADDS : 0);
+}
+
 static void count_finding(void *ctx, const struct ur_finding *f)
 {
 	struct ur_passive *v = ctx;
 	const struct kind *k = &v->kind[f->rule];
+	const uint32_t with = f->with | (k->n ? with_of(f->opcode) : 0);
 
 	for (unsigned i = 0; i < k->n; i++) {
 		const struct ur_pv_row *r = k->row[i].row;
 		struct host *h;
 
-		if (!ur_pv_row_fits(r, f))
+		if (!ur_pv_row_fits(r, f, with))
 			continue;
 		h = host_of(v, r->by_dst ? &f->dst : &f->src);
 		if (!h) {

@@ -19,9 +19,10 @@ struct ur_pv_row {
 
 extern const struct ur_pv_row ur_pv_rows[];
 
-static inline bool ur_pv_row_fits(const struct ur_pv_row *r, const struct ur_finding *f)
+/* `with`: those of the finding, and what follows from its opcode. */
+static inline bool ur_pv_row_fits(const struct ur_pv_row *r, const struct ur_finding *f, uint32_t with)
 {
-	return (r->sub == UR_PV_ANY || r->sub == f->sub) && (f->with & r->with) == r->with && !(f->with & r->without);
+	return (r->sub == UR_PV_ANY || r->sub == f->sub) && (with & r->with) == r->with && !(with & r->without);
 }
 
 #endif

@@ -149,8 +149,7 @@ static const struct an_cm_message *answer_to(const struct an_cm *c, enum ur_cm_a
 static void say_again(struct ur_analysis *a, const struct an_cm *c, const struct an_pkt *p, enum ur_cm_attr attr, bool back)
 {
 	const struct an_cm_message *m = an_cm_message(c, back, attr), *answer = answer_to(c, attr, back);
-	/* An MRA does not end it. */
-	const bool ended = attr != UR_CM_REP || an_cm_message(c, 0, UR_CM_RTU)->n || an_cm_message(c, 0, UR_CM_REJ)->n;
+	const bool ended = attr != UR_CM_REP || an_cm_rep_ended(c);
 
 	an_report_packet(a, p,
 			 (struct ur_finding){.rule = answer ? UR_RULE_CM_AGAIN : UR_RULE_CM_RETRY,

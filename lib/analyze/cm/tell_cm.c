@@ -2,10 +2,11 @@
 #include "analyze/cm/tell_cm.h"
 
 #include "analyze/state/report.h"
+#include "analyze/state/tell.h"
 
 static void add_fact(struct ur_analysis *a, const struct ur_gid *by, enum ur_rule fact, uint8_t sub, uint32_t frame)
 {
-	if (a->judged)
+	if (an_judged(a))
 		an_report(a, &(struct ur_finding){.rule = fact, .sub = sub, .frame = frame, .src = *by});
 }
 
@@ -13,7 +14,7 @@ void an_tell_cm(struct ur_analysis *a, const struct an_cm *c, const struct an_pk
 {
 	const bool again = an_cm_message(c, back, attr)->n > 1;
 
-	if (attr == UR_CM_REP && back && again && !an_cm_message(c, 0, UR_CM_RTU)->n && !an_cm_message(c, 0, UR_CM_REJ)->n)
+	if (attr == UR_CM_REP && back && again && !an_cm_rep_ended(c))
 		add_fact(a, &p->src, an_cm_message(c, 0, UR_CM_REQ)->n > 1 ? UR_FACT_CM_REP_AGAIN : UR_FACT_CM_REP_REPEATED, 0, p->frame);
 	if (attr == UR_CM_DREQ && again && !an_cm_message(c, !back, UR_CM_DREP)->n)
 		add_fact(a, &p->src, UR_FACT_CM_DREQ_REPEATED, 0, p->frame);

@@ -242,7 +242,7 @@ static void nak_sequence(struct ur_analysis *a, struct an_flow *f, const struct 
 	struct an_stream *s = &f->s;
 	uint32_t i = an_window_find(&s->w, psn);
 	struct an_req *r = i < s->w.n ? an_req_at(&s->w, i) : NULL;
-	struct ur_finding say = {.rule = UR_RULE_NAK_SEQ, .frame = p->frame, .when = p->when, .v = {p->bth.psn}, .opcode = f->service};
+	struct ur_finding say = {.rule = UR_RULE_NAK_SEQ, .v = {p->bth.psn}, .opcode = f->service};
 
 	f->facts.naks_seq++;
 	if (psn + 1 == s->next || psn == s->next) {
@@ -260,7 +260,7 @@ static void nak_sequence(struct ur_analysis *a, struct an_flow *f, const struct 
 	} else {
 		return;
 	}
-	an_report_on(a, f->peer, say);
+	an_report_at(a, f->peer, p, say);
 	if (say.rule == UR_RULE_NAK_SEQ && an_judged(a))
 		an_tell_nak(a, f, p, psn);
 	an_acked(a, f, psn, p);
@@ -272,7 +272,7 @@ static void nak_rnr(struct ur_analysis *a, struct an_flow *f, const struct an_pk
 	struct an_stream *s = &f->s;
 	uint32_t i = an_window_find(&s->w, psn);
 	struct an_req *r = i < s->w.n && !(an_req_at(&s->w, i)->flags & AN_HOLE) ? an_req_at(&s->w, i) : NULL;
-	struct ur_finding say = {.rule = UR_RULE_RNR, .frame = p->frame, .when = p->when, .v = {p->bth.psn, an_rnr_time(syndrome)}};
+	struct ur_finding say = {.rule = UR_RULE_RNR, .v = {p->bth.psn, an_rnr_time(syndrome)}};
 
 	f->facts.naks_rnr++;
 	if (r && !(ur_opcode(r->opcode)->flags & UR_OPF_RWQE)) {
@@ -280,8 +280,8 @@ static void nak_rnr(struct ur_analysis *a, struct an_flow *f, const struct an_pk
 		say.s[0] = ur_opcode(r->opcode)->name;
 	}
 	say.seen[0] = r ? r->newest : 0;
-	an_report_on(a, f->peer, say);
-	if (r && an_judged(a))
+	an_report_at(a, f->peer, p, say);
+	if (r)
 		an_tell(a, f, true, (struct ur_finding){.rule = UR_FACT_RNR, .opcode = r->opcode, .frame = p->frame});
 	an_acked(a, f, psn, p);
 	s->rnr_row = s->nak == AN_NAK_RNR && s->nak_psn == psn ? s->rnr_row + 1 : 1;

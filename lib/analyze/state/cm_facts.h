@@ -41,6 +41,12 @@ static inline const struct an_cm_message *an_cm_message(const struct an_cm *c, u
 	return &c->msg[from][attr - UR_CM_REQ];
 }
 
+/* Was the REP answered? An MRA does not end it. */
+static inline bool an_cm_rep_ended(const struct an_cm *c)
+{
+	return an_cm_message(c, 0, UR_CM_RTU)->n || an_cm_message(c, 0, UR_CM_REJ)->n;
+}
+
 /* What the messages of a connection say of it. */
 void an_cm_facts(const struct an_cm *c, struct ur_an_conn *out);
 enum ur_an_ending an_cm_ending(const struct an_cm *c);
