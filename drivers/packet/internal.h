@@ -51,7 +51,7 @@ struct ur_packet {
 	/* the ring, and where we are in it */
 	uint8_t *ring;
 	size_t ring_len;
-	uint32_t slot_len, block_len, slots, slots_per_block;
+	uint32_t slot_len, block_len, slots;
 	uint32_t head, since_empty;
 	/* buf.c */
 	uint8_t *memory;

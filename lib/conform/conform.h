@@ -90,8 +90,6 @@ ur_time ur_cf_next(const struct ur_cf_run *r);
 bool ur_cf_done(const struct ur_cf_run *r);
 /* The results so far, in the order of the rules. */
 const struct ur_cf_result *ur_cf_results(const struct ur_cf_run *r, unsigned *n);
-/* Whether the peer is `uroce conform --serve`, as far as it has said. */
-bool ur_cf_offered(const struct ur_cf_run *r);
 const char *ur_cf_service(const struct ur_cf_rule *r);
 
 #endif

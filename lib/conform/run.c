@@ -64,11 +64,6 @@ bool ur_cf_keeps(const struct ur_cf_run *r)
 	return r->keeps;
 }
 
-bool ur_cf_offered(const struct ur_cf_run *r)
-{
-	return r->offers;
-}
-
 /* --- from one script to the next --- */
 
 static void enter_phase(struct ur_cf_run *r, enum ur_cf_phase phase, const struct ur_cf_step *first)

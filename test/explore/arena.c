@@ -10,8 +10,7 @@
 #define ARENA_BYTES (4u << 20)
 #define COLD_BYTES (1u << 20)
 #define CHUNK 256u /* what a snapshot holds or does not */
-#define CHUNKS (ARENA_BYTES / CHUNK)
-#define SIZES 64 /* different sizes of what has been freed */
+#define SIZES 64   /* different sizes of what has been freed */
 
 /* Stands before each piece of memory; 64 bytes, as far as anything here is aligned. */
 struct piece {
@@ -82,11 +81,6 @@ void arena_cold(bool yes)
 void arena_cold_size(size_t size)
 {
 	cold_size = size;
-}
-
-size_t arena_used(void)
-{
-	return ((struct head *)(void *)arena)->used;
 }
 
 /* --- malloc and its kin --- */

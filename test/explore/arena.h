@@ -17,7 +17,6 @@ void arena_open(void);
 void arena_cold(bool cold);
 /* Likewise all pieces of that size. */
 void arena_cold_size(size_t size);
-size_t arena_used(void);
 /* The state that snapshots are differences from. */
 void arena_seal(void);
 /* `s` is NULL, or a snapshot that may be overwritten. Exits when memory is short. */

@@ -101,7 +101,7 @@ static bool build_ack(struct ur_qp *qp)
 	return ur_unlikely(r->ack_pending & UR_SACK_WAITS) ? build_sack(qp) : build_plain_ack(qp);
 }
 
-/* As ack_first, once it is clear that what waits is no SACK that nobody needs any more. */
+/* As ur_resp_ack_first, once it is clear that what waits is no SACK that nobody needs any more. */
 static inline bool ack_next(struct ur_qp *qp, const struct ur_rd_res *e)
 {
 	struct ur_responder *r = &qp->resp;

@@ -345,7 +345,7 @@ static struct ur_pkt *bulk_packet(const struct nics_qp *from, const struct nics_
 	u->nseg = 1;
 	u->seg[0] = (struct ur_bulk_seg){.at = (uintptr_t)h.n[0].mem, .len = len, .region = 1};
 	p->flags = UR_PKT_LOCAL | UR_PKT_BULK;
-	p->slot = (uint8_t)(u->sqpn >> 16);
+	p->slot = ur_slot_of(u->sqpn);
 	p->len = ur_bulk_bytes(1);
 	return p;
 }

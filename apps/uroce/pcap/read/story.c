@@ -49,16 +49,6 @@ void ur_story_end(struct ur_story *s)
 	free(s->text);
 }
 
-void ur_story_drop(struct ur_story *s)
-{
-	if (!s->object)
-		return;
-	if (s->out != stdout)
-		fclose(s->out);
-	json_decref(s->object);
-	free(s->text);
-}
-
 json_t *ur_pcap_finding_json(const struct ur_pcap_finding *g)
 {
 	return json_pack("{s:I, s:s, s:s, s:I, s:o, s:o, s:s}", "frame", (json_int_t)g->frame, "severity", ur_pcap_severity(g->severity),

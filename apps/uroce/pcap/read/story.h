@@ -20,8 +20,6 @@ struct ur_story {
 void ur_story_begin(struct ur_story *s, bool json, const char *kind, const char *file);
 /* One line of JSON; nothing more for text. */
 void ur_story_end(struct ur_story *s);
-/* Leaves out what was begun. */
-void ur_story_drop(struct ur_story *s);
 /* A member; nothing for text. `value` is consumed. */
 void ur_story_put(struct ur_story *s, const char *name, json_t *value);
 
