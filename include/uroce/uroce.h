@@ -53,28 +53,28 @@ int uroce_start(void);
 const char *uroce_counter_name(unsigned counter);
 const char *uroce_counter_help(unsigned counter);
 /*
- * Copies the first n counters, all of one moment, and no more than there are; values may be NULL when n is 0. They count from 0 since the
- * device was opened and never decrease. Waits for the packets that another thread is processing, some microseconds. Returns how many
- * counters there are, or -1 when no device is open.
+ * Copies the first n counters and no more than there are, those of a device all of one moment, and of several their sums; values may be
+ * NULL when n is 0. They count from 0 since the devices were opened and never decrease. Waits for the packets that another thread is
+ * processing, some microseconds. Returns how many counters there are, or -1 when no device is open.
  */
 int uroce_counters(uint64_t *values, unsigned n);
 
 /*
  * Writes every frame sent and received to a pcapng file from now on, with times in nanoseconds. Opens the device if necessary. A file is
- * made, or emptied, with mode 0600. EBUSY when a capture is running, EINVAL when path is NULL, or an error of opening the file, or of
- * opening the device as uroce_start.
+ * made, or emptied, with mode 0600; each further device has one of its own, "x.uroce1.pcapng" beside "x.pcapng". EBUSY when a capture is
+ * running, EINVAL when path is NULL, or an error of opening the file, or of opening the device as uroce_start.
  */
 int uroce_capture_start(const char *path);
 /* Ends the capture and closes the file. ENOENT when none is running, or the first error of writing: frames after it are missing. */
 int uroce_capture_stop(void);
 
 /*
- * Fault injection on the packets of this process, including those to and from processes of the same host; it takes effect at once and
- * replaces what was set before. Opens the device if necessary. `spec` is a comma-separated list of drop=P, dup=P, reorder=P, corrupt=P with
- * P as a probability ("0.01" or "1%"), dir=tx|rx|both (default both) and seed=N, and up to eight rules, which name packets: an action
- * (drop, dup, delay, corrupt, mark), a direction (tx, rx, both) and conditions (opcode=, qpn=, psn=, nth=, times=, and delay= of a delay, a
- * number with us, ms or s), with blanks between them: "drop tx opcode=READ_RESP_MIDDLE nth=3". "", "off" or NULL ends it. EINVAL for a spec
- * that cannot be understood, or an error of opening the device as uroce_start.
+ * Fault injection on the packets of this process, of all its devices, including those to and from processes of the same host; it takes
+ * effect at once and replaces what was set before. Opens the device if necessary. `spec` is a comma-separated list of drop=P, dup=P,
+ * reorder=P, corrupt=P with P as a probability ("0.01" or "1%"), dir=tx|rx|both (default both) and seed=N, and up to eight rules, which
+ * name packets: an action (drop, dup, delay, corrupt, mark), a direction (tx, rx, both) and conditions (opcode=, qpn=, psn=, nth=, times=,
+ * and delay= of a delay, a number with us, ms or s), with blanks between them: "drop tx opcode=READ_RESP_MIDDLE nth=3". "", "off" or NULL
+ * ends it. EINVAL for a spec that cannot be understood, or an error of opening the device as uroce_start.
  */
 int uroce_fault(const char *spec);
 

@@ -13,7 +13,7 @@
 #define UR_CONFIG_STR 256
 
 struct ur_config {
-	char dev[UR_CONFIG_STR];        /* UROCE_DEV: an interface of the kernel, shared with it */
+	char dev[UR_CONFIG_STR];        /* UROCE_DEV: interfaces of the kernel, shared with it, comma separated */
 	char port[UR_CONFIG_STR];       /* UROCE_PORT: auto, or the kind of port for a shared interface (lib/engine/port.c) */
 	char vdev[UR_CONFIG_STR];       /* UROCE_VDEV: a DPDK virtual device and its arguments, owned */
 	char pci[UR_CONFIG_STR];        /* UROCE_PCI: PCI address of a NIC and arguments for its driver, owned */

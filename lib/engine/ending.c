@@ -38,13 +38,31 @@ static void explain_no_counters(void)
 		fprintf(stderr, "uroce: no counters: process %d (%s) made no RDMA call\n", (int)getpid(), program_invocation_short_name);
 }
 
+const char *ur_engine_counters_title(const struct ur_engine *e, char text[UR_ENGINE_TITLE])
+{
+	if (!e->index && !e->next)
+		return NULL;
+	snprintf(text, UR_ENGINE_TITLE, "uroce: counters of %s (%s):\n", e->info.name, e->info.ifname);
+	return text;
+}
+
+static bool nothing_counted(void)
+{
+	for (const struct ur_engine *e = ur_engine_current(); e; e = e->next)
+		if (counted(&e->nic->counters))
+			return false;
+	return true;
+}
+
 static void write_counters(struct ur_engine *e)
 {
+	char title[UR_ENGINE_TITLE];
+	bool to_stderr = !strcmp(e->cfg.counters, "-");
 	int err;
 
-	ur_counters_renew_end();
-	err = ur_counters_write(e->cfg.counters, &e->nic->counters);
-	if (!err && !strcmp(e->cfg.counters, "-") && !counted(&e->nic->counters))
+	ur_counters_renew_end(e->index);
+	err = ur_counters_write(e->cfg.counters, ur_engine_counters_title(e, title), &e->nic->counters);
+	if (!err && to_stderr && !e->next && nothing_counted())
 		fprintf(stderr, "uroce: all counters are zero: process %d sent and received nothing\n", (int)getpid());
 	if (err)
 		fprintf(stderr, "uroce: cannot write the counters to '%s': %s\n", e->cfg.counters, ur_output_reason(err));
@@ -183,10 +201,13 @@ __attribute__((constructor)) static void register_last(void)
 static void wait_for_other_thread(void)
 {
 	const struct timespec ms = {.tv_nsec = 1000000};
+	unsigned rounds = 0;
 
 	atomic_store(&exiting.waited, true);
 	__cxa_atexit(last_handler, NULL, NULL);
-	for (unsigned i = 0; i < PATIENCE_ROUNDS && !atomic_load(&exiting.done); i++)
+	for (const struct ur_engine *e = ur_engine_current(); e; e = e->next)
+		rounds += PATIENCE_ROUNDS;
+	for (unsigned i = 0; i < rounds && !atomic_load(&exiting.done); i++)
 		nanosleep(&ms, NULL);
 	atomic_store(&exiting.done, true);
 }
@@ -201,10 +222,10 @@ void ur_ending_exit(void)
 			wait_for_other_thread();
 		return;
 	}
-	if (e)
-		end_engine(e);
-	else
+	if (!e)
 		explain_no_counters();
+	for (; e; e = e->next)
+		end_engine(e);
 	atomic_store(&exiting.done, true);
 	/* The thread that waited ends the process. This thread must not go on in glibc's list of handlers, of which the other has freed a
 	 * part. */
@@ -235,11 +256,12 @@ static const int signals[] = {SIGHUP, SIGINT, SIGTERM};
 #define SIGNALS (sizeof(signals) / sizeof(signals[0]))
 
 static struct {
-	struct ur_engine *engine;
-	pid_t pid; /* whose engine it is */
+	struct ur_engine *first;
+	pid_t pid; /* whose engines they are */
 	struct sigaction old[SIGNALS];
-	atomic_int sig;          /* what the progress thread is asked for; 0: nothing */
-	atomic_bool thread_ends; /* the progress thread will end the process itself: the handler should return */
+	atomic_int sig;          /* that has come; 0: none */
+	atomic_uint at_work;     /* engines whose progress thread has not served it yet */
+	atomic_bool thread_ends; /* a progress thread will end the process itself: the handler should return */
 	atomic_bool done;
 } at_end;
 
@@ -264,6 +286,22 @@ static bool wait_done(void)
 	return true;
 }
 
+static bool ask_all(int sig)
+{
+	unsigned n = 0;
+
+	atomic_store(&at_end.sig, sig);
+	for (struct ur_engine *e = at_end.first; e; e = e->next)
+		n += ur_engine_started(e);
+	atomic_store(&at_end.at_work, n);
+	for (struct ur_engine *e = at_end.first; e; e = e->next)
+		if (ur_engine_started(e)) {
+			atomic_store(&e->ending_asked, true);
+			ur_progress_wake(e);
+		}
+	return n != 0;
+}
+
 /*
  * The thread that is interrupted waits here, so that the program does not see an interrupted system call before it ends; unless it is the
  * one that has the NIC's lock, which the progress thread needs.
@@ -273,11 +311,8 @@ static void on_signal(int sig)
 	int err = errno;
 	bool ends = true;
 
-	if (getpid() == at_end.pid && ur_engine_started(at_end.engine)) {
-		atomic_store(&at_end.sig, sig);
-		ur_progress_wake(at_end.engine);
+	if (getpid() == at_end.pid && ask_all(sig))
 		ends = wait_done();
-	}
 	if (ends) {
 		restore(sig);
 		raise(sig); /* delivered when this returns */
@@ -285,9 +320,9 @@ static void on_signal(int sig)
 	errno = err;
 }
 
-bool ur_ending_asked(void)
+bool ur_ending_asked(const struct ur_engine *e)
 {
-	return atomic_load_explicit(&at_end.sig, memory_order_relaxed) != 0;
+	return atomic_load_explicit(&e->ending_asked, memory_order_relaxed);
 }
 
 /* Nobody keeps the NIC for long, except for a thread that is interrupted in it: that one has to go on. */
@@ -308,9 +343,11 @@ static struct ur_nic *take_nic(struct ur_engine *e)
 
 void ur_ending_serve(struct ur_engine *e)
 {
-	int sig = atomic_exchange(&at_end.sig, 0);
 	struct ur_nic *nic = take_nic(e);
 	ur_time until = nic->now + SEND_NS;
+	int sig;
+
+	atomic_store(&e->ending_asked, false);
 
 	ur_nic_end_mcast(nic, nic->now);
 	do
@@ -319,6 +356,9 @@ void ur_ending_serve(struct ur_engine *e)
 	if (nic->capture)
 		ur_capture_flush(nic->capture);
 	ur_engine_unlock(e);
+	if (atomic_fetch_sub(&at_end.at_work, 1) > 1)
+		return;
+	sig = atomic_exchange(&at_end.sig, 0);
 	atomic_store(&at_end.done, true);
 	if (atomic_load(&at_end.thread_ends)) {
 		restore(sig);
@@ -327,11 +367,11 @@ void ur_ending_serve(struct ur_engine *e)
 }
 
 /* In a forked child that inherited the actions, the actions before them are still known. */
-static void install(struct ur_engine *e)
+static void install(void)
 {
 	struct sigaction ours = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, old;
 
-	at_end.engine = e;
+	at_end.first = ur_engine_current();
 	at_end.pid = getpid();
 	atomic_store(&at_end.done, false);
 	atomic_store(&at_end.thread_ends, false);
@@ -354,6 +394,6 @@ void ur_engine_leave_at_signals(struct ur_engine *e)
 		return;
 	pthread_mutex_lock(&lock);
 	if (at_end.pid != getpid())
-		install(e);
+		install();
 	pthread_mutex_unlock(&lock);
 }

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The engine of this process: its making at the first call, its lock, and the ways in for application threads. */
+/* An engine's lock, and the ways in for application threads. */
 #include "engine/engine.h"
 
-#include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sched.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
+#include <stdio.h>
 
 #include "engine/catch.h"
 #include "engine/internal.h"
@@ -17,179 +11,14 @@
 #include "host/limits.h"
 #include "observe/status.h"
 
-static pthread_mutex_t singleton_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct ur_engine *singleton;
-static struct ur_port *inherited; /* in a forked child: its parent's port */
-static struct ur_engine *parents; /* and its parent's engine, which inherited objects refer to; for checkers of leaks alone */
-static __thread char last_error[512];
-
 /* Backlog of a control call's poll, so that a call cannot be kept busy by arriving packets. */
 #define CONTROL_ROUNDS 4
 
 #define YIELD_AFTER 256 /* looks at a taken NIC, a few microseconds */
 
-void ur_engine_set_error(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(last_error, sizeof(last_error), fmt, ap);
-	va_end(ap);
-}
-
-const char *ur_engine_error(void)
-{
-	return last_error;
-}
-
 ur_time ur_engine_now(void)
 {
 	return ur_clock_now();
-}
-
-/* --- making --- */
-
-static void engine_free(struct ur_engine *e)
-{
-	if (e->tracer)
-		ur_tracer_close(e->tracer);
-	ur_nic_destroy(e->nic);
-	if (e->local)
-		ur_local_close(e->local);
-	if (e->registry)
-		ur_registry_close(e->registry);
-	if (e->farewells)
-		ur_farewells_close(e->farewells);
-	if (e->publisher)
-		ur_publisher_close(e->publisher);
-	if (e->wake_fd >= 0)
-		close(e->wake_fd);
-	free(e);
-}
-
-static int engine_create(struct ur_engine **out)
-{
-	struct ur_engine *e = aligned_alloc(64, sizeof(*e));
-	char err[256];
-	int r;
-
-	if (!e) {
-		ur_engine_set_error("out of memory or address space: free some, or raise the limit with 'ulimit -v'");
-		return ENOMEM;
-	}
-	memset(e, 0, sizeof(*e));
-	pthread_mutex_init(&e->nic_lock, NULL);
-	pthread_mutex_init(&e->info_lock, NULL);
-	pthread_mutex_init(&e->dma_lock, NULL);
-	pthread_mutex_init(&e->start_lock, NULL);
-	pthread_cond_init(&e->start_cond, NULL);
-	ur_costs_init(&e->costs);
-	ur_list_init(&e->watches);
-	e->monitor_fd = e->silence_fd = -1;
-	e->steer_at = e->publish_at = UR_TIME_NEVER;
-	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	ur_config_warn();
-	r = e->wake_fd < 0 ? errno : ur_config_load(&e->cfg, err, sizeof(err));
-	if (r)
-		ur_engine_set_error("%s", e->wake_fd < 0 ? "no file descriptors are left: raise the limit with ulimit -n" : err);
-	else
-		r = ur_engine_nic_open(e);
-	e->log_chosen = ur_config_chosen("log");
-	e->stderr_is_terminal = isatty(STDERR_FILENO);
-	if (r) {
-		engine_free(e);
-		return r;
-	}
-	*out = e;
-	return 0;
-}
-
-/* The child of a fork owns nothing of its parent's engine: neither its port nor its slot nor the locks that other threads held. */
-static void forked_child(void)
-{
-	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-
-	singleton_lock = fresh;
-	ur_ending_forked();
-	if (!singleton)
-		return;
-	atomic_store(&singleton->foreign, true);
-	singleton->info_lock = fresh;
-	singleton->dma_lock = fresh;
-	if (singleton->local)
-		ur_local_abandon(singleton->local);
-	if (singleton->registry)
-		ur_registry_abandon(singleton->registry);
-	if (singleton->farewells)
-		ur_farewells_close(singleton->farewells);
-	if (singleton->tracer)
-		ur_tracer_forget(singleton->tracer);
-	if (singleton->publisher)
-		ur_publisher_close(singleton->publisher);
-	singleton->publisher = NULL;
-	singleton->publish_at = UR_TIME_NEVER;
-	singleton->farewells = NULL;
-	singleton->local = NULL;
-	singleton->registry = NULL;
-	ur_nic_leave_siblings(singleton->nic);
-	if (singleton->nic->port)
-		inherited = singleton->nic->port;
-	if (inherited && inherited->ops->forsake)
-		inherited->ops->forsake(inherited);
-	singleton->nic->port = NULL;
-	singleton->state = UR_ENGINE_STOPPED;
-	singleton->parents = parents;
-	parents = singleton;
-	singleton = NULL;
-}
-
-struct ur_port *ur_engine_take_inherited_port(void)
-{
-	struct ur_port *port = inherited;
-
-	inherited = NULL;
-	return port;
-}
-
-/* ur_engine_current reads `singleton` without the lock, so it is set once the engine is whole. */
-int ur_engine_open(struct ur_engine **out)
-{
-	static bool hooked;
-	struct ur_engine *e;
-	int r = 0;
-
-	pthread_mutex_lock(&singleton_lock);
-	if (!hooked)
-		hooked = pthread_atfork(NULL, NULL, forked_child) == 0;
-	e = singleton;
-	if (!e) {
-		r = engine_create(&e);
-		__atomic_store_n(&singleton, e, __ATOMIC_RELEASE);
-	}
-	*out = e;
-	pthread_mutex_unlock(&singleton_lock);
-	return r;
-}
-
-int ur_engine_configure(const char *name, const char *value)
-{
-	char err[256];
-	int r = EBUSY;
-
-	pthread_mutex_lock(&singleton_lock);
-	if (!singleton)
-		r = ur_config_set(name, value, err, sizeof(err));
-	else
-		snprintf(err, sizeof(err), "setting %s comes too late: set it before the first verbs or rdmacm call", name);
-	pthread_mutex_unlock(&singleton_lock);
-	if (r)
-		ur_engine_set_error("%s", err);
-	return r;
-}
-
-struct ur_engine *ur_engine_current(void)
-{
-	return __atomic_load_n(&singleton, __ATOMIC_ACQUIRE);
 }
 
 void ur_engine_info(struct ur_engine *e, struct ur_device_info *info)
@@ -569,7 +398,7 @@ void ur_engine_unwatch(struct ur_engine *e, struct ur_engine_watch *w)
 
 int ur_engine_port_bind(struct ur_engine *e, uint16_t port_space, const struct ur_gid *gid, bool reuse, uint16_t *port)
 {
-	static uint16_t ephemeral;
+	static _Atomic uint16_t ephemeral;
 
 	if (e->registry)
 		return ur_registry_bind(e->registry, port_space, gid, reuse, port);

@@ -3,8 +3,9 @@
  * lib/engine: the software RNIC of this process. nic.h composes the layers; engine.h adds threads, the lock, lazy start and the
  * configuration.
  *
- * One engine a process. Opening it reads the configuration and the interface's addresses and starts nothing: listing and querying devices
- * needs no more. ur_engine_start starts the progress thread, which opens the port. After fork a child gets an engine of its own.
+ * One engine for each device of the process. Opening them reads the configuration and the interfaces' addresses and starts nothing: listing
+ * and querying devices needs no more. ur_engine_start starts an engine's progress thread, which opens the port. After fork a child gets
+ * engines of its own.
  *
  * Lock order: the engine's lock first; then any lock of the layers above (event channels, completion channels). Callbacks from the layers
  * below run under the engine's lock.
@@ -19,16 +20,18 @@
 struct ur_engine;
 
 /*
- * The process's engine, created at the first call (thread safe). 0, or an errno with one sentence in ur_engine_error: an unknown interface,
- * no address, a malformed setting. ENODEV when no device is configured and none can be chosen.
+ * The process's engines, created at the first call (thread safe): the first of them, that of uroce0. 0, or an errno with one sentence in
+ * ur_engine_error: an unknown interface, no address, a malformed setting. ENODEV when no device is configured and none can be chosen.
  */
 int ur_engine_open(struct ur_engine **out);
+/* The engine of the next device, or NULL. */
+struct ur_engine *ur_engine_next(const struct ur_engine *e);
 const char *ur_engine_error(void);
 /*
  * Sets a setting in place of its environment variable, for the engine that is opened next. 0, EBUSY when it is open, or as ur_config_set.
  */
 int ur_engine_configure(const char *name, const char *value);
-/* The engine if it has been opened, or NULL. */
+/* The first engine if they have been opened, or NULL. */
 struct ur_engine *ur_engine_current(void);
 void ur_engine_info(struct ur_engine *e, struct ur_device_info *info);
 
@@ -38,6 +41,10 @@ int ur_engine_start(struct ur_engine *e);
 bool ur_engine_started(const struct ur_engine *e);
 /* True in a child that forked from a process whose engine this was: its objects cannot be used here. */
 bool ur_engine_foreign(const struct ur_engine *e);
+
+/* Brings what is known of a shared interface up to date, where no monitor does so yet: before the engine has started. Not under the lock.
+ */
+void ur_engine_look_again(struct ur_engine *e);
 
 /* A control call: takes the NIC. Before unlocking it is polled once, so what the call made ready is sent. Not recursive. */
 struct ur_nic *ur_engine_lock(struct ur_engine *e);

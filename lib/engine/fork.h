@@ -4,15 +4,16 @@
  * so a fork takes all of them before it, in the order of this table, and both processes give them back. A thread that takes several does so
  * in this order.
  *
- * What else a fork concerns is the engine: a child forgets its parent's (engine.c), whose lock is of no use there and is not waited for.
+ * What else a fork concerns is the engine: a child forgets its parent's (open.c), whose lock is of no use there and is not waited for.
  */
 #ifndef UR_ENGINE_FORK_H
 #define UR_ENGINE_FORK_H
 
 enum ur_fork_lock {
-	UR_FORK_XRCD,    /* the XRC domain of ids that name none (lib/rdmacm/srq.c) */
-	UR_FORK_CONTEXT, /* the context that all ids use (lib/verbs/context.c) */
-	UR_FORK_DEVICE,  /* the device that is current (lib/verbs/device.c) */
+	UR_FORK_XRCD,    /* the XRC domains of ids that name none (lib/rdmacm/srq.c) */
+	UR_FORK_IDS,     /* the devices of ids (lib/rdmacm/device.c) */
+	UR_FORK_CONTEXT, /* the contexts that ids use (lib/verbs/context.c) */
+	UR_FORK_DEVICE,  /* the devices that are current (lib/verbs/device.c) */
 	UR_FORK_SHARES,  /* what contexts have in common (lib/verbs/share.c) */
 	UR_FORK_LIVE,    /* which handles are alive (lib/verbs/live.c); held for a few instructions */
 	UR_FORK_LOCKS

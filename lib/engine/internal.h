@@ -30,6 +30,8 @@ struct ur_port_kind {
 };
 
 struct ur_engine {
+	struct ur_engine *next;   /* of the process, in the order of the setting `dev`; set once */
+	unsigned index;           /* in that order */
 	pthread_mutex_t nic_lock; /* guards nic and everything below it */
 	int cancel_state;         /* of the thread that holds `nic_lock` */
 	atomic_bool taken;        /* a hint: somebody holds it. Those who poll read this, and leave the lock's cache line to its holder */
@@ -77,6 +79,7 @@ struct ur_engine {
 	char start_text[512]; /* the sentence of a start that failed */
 	pthread_t progress;
 	atomic_bool stop;
+	atomic_bool ending_asked;  /* by a signal (ending.c) */
 	atomic_bool foreign;       /* this is a forked child and the engine its parent's */
 	struct ur_engine *parents; /* that of the parent's parent */
 };
@@ -84,8 +87,14 @@ struct ur_engine {
 /* Sets the sentence of ur_engine_error. */
 __attribute__((format(printf, 1, 2))) void ur_engine_set_error(const char *fmt, ...);
 
-/* In a forked child, once: the port that it inherited from its parent's engine, to be closed before it opens one of its own. */
-struct ur_port *ur_engine_take_inherited_port(void);
+/*
+ * Files of one device are not those of another: "x.pcapng" is "x.uroce1.pcapng" for uroce1, in `room` bytes. "-" and character devices
+ * stay. 0, or an errno with the sentence set: ENAMETOOLONG, EINVAL for a FIFO and the like.
+ */
+int ur_engine_name_file(char *path, size_t room, unsigned index);
+
+/* In a forked child, once: the port that it inherited from its parent's engine of that device, to be closed before it opens its own. */
+struct ur_port *ur_engine_take_inherited_port(const struct ur_engine *e);
 
 /* nic.c, port.c: which device the configuration means, and its addresses. 0, or an errno with the sentence set. */
 int ur_engine_nic_open(struct ur_engine *e);
@@ -103,10 +112,14 @@ void ur_engine_check_link(struct ur_engine *e);
 /* dma.c: from now on nobody maps memory. False when somebody is about to, and does not come to an end. */
 bool ur_engine_end_dma(struct ur_engine *e);
 
+/* What stands above the counters of a device on standard error; NULL when there is one device only. */
+#define UR_ENGINE_TITLE 192
+const char *ur_engine_counters_title(const struct ur_engine *e, char text[UR_ENGINE_TITLE]);
+
 /* ending.c: at exit, in whichever thread; in the child of a fork; and a signal asks the progress thread to leave all groups. */
 void ur_ending_exit(void);
 void ur_ending_forked(void);
-bool ur_ending_asked(void);
+bool ur_ending_asked(const struct ur_engine *e);
 void ur_ending_serve(struct ur_engine *e);
 
 /* That of this thread. */

@@ -206,7 +206,7 @@ static int apply_faults(struct ur_engine *e)
 static int find_device(struct ur_engine *e, struct ur_device *d)
 {
 	char err[512];
-	int r = ur_device_find(&e->cfg, d, err, sizeof(err));
+	int r = ur_device_find(&e->cfg, e->index, d, err, sizeof(err));
 
 	if (r) {
 		ur_engine_set_error("%s", err);
@@ -298,6 +298,15 @@ static void refresh(struct ur_engine *e)
 		ur_net_groups_again(e->nic->net, ur_engine_now());
 	if (h.up != was_up)
 		raise_port_event(e, h.up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+}
+
+void ur_engine_look_again(struct ur_engine *e)
+{
+	if (e->info.owned || ur_engine_started(e))
+		return;
+	ur_engine_lock(e);
+	refresh(e);
+	ur_engine_unlock(e);
 }
 
 /*

@@ -30,8 +30,10 @@ static struct ur_ethdev_config ethdev_config(const struct ur_engine *e)
  */
 static atomic_int in_dpdk;
 
+/* One device after the other. */
 static int open_ethdev(const struct ur_ethdev_config *ec, struct ur_port **out, char *err)
 {
+	static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 	int pid = atomic_load(&in_dpdk), r;
 	const struct ur_ethdev_module *dpdk;
 
@@ -40,10 +42,12 @@ static int open_ethdev(const struct ur_ethdev_config *ec, struct ur_port **out, 
 			 "this process was forked while its parent was starting DPDK, and has only a piece of it: exec after fork");
 		return EOPNOTSUPP;
 	}
+	pthread_mutex_lock(&opening);
 	atomic_store(&in_dpdk, getpid());
 	r = ur_dpdk(&dpdk, err, SENTENCE);
 	r = r ? r : dpdk->open(ec, out, err, SENTENCE);
 	atomic_store(&in_dpdk, 0);
+	pthread_mutex_unlock(&opening);
 	return r;
 }
 
@@ -242,7 +246,7 @@ static int open_shared(struct ur_engine *e, struct ur_port **out, char *err)
 
 int ur_engine_port_open(struct ur_engine *e, struct ur_port **out)
 {
-	struct ur_port *inherited = ur_engine_take_inherited_port();
+	struct ur_port *inherited = ur_engine_take_inherited_port(e);
 	char err[SENTENCE] = "";
 	bool obstacle;
 	int r;

@@ -23,6 +23,8 @@
 #include "host/thread.h"
 #include "observe/counters_file.h"
 
+_Static_assert(UR_COUNTERS_FILES >= UR_DEVICES, "each device has a file of counters");
+
 #define LOOK_EVERY UR_NS_PER_MS
 #define LINK_EVERY (100 * UR_NS_PER_MS)
 #define SLICE_NS (100 * UR_NS_PER_US) /* the shortest that there is */
@@ -98,7 +100,7 @@ static bool announce(struct ur_engine *e, ur_time until, enum ur_poller_act act)
 	atomic_store(&e->aside, aside);
 	atomic_store(&e->wake_at, until);
 	atomic_thread_fence(memory_order_seq_cst);
-	return ur_poller_may_sleep(act, atomic_load(&e->driven_at), ur_nic_rang(e->nic)) && !atomic_load(&e->stop) && !ur_ending_asked() &&
+	return ur_poller_may_sleep(act, atomic_load(&e->driven_at), ur_nic_rang(e->nic)) && !atomic_load(&e->stop) && !ur_ending_asked(e) &&
 	       (aside || !e->local || ur_local_sleep(e->local, true));
 }
 
@@ -259,7 +261,7 @@ static void progress_loop(struct ur_engine *e)
 		ur_time now = ur_engine_now(), driven = atomic_load_explicit(&e->driven_at, memory_order_relaxed);
 		enum ur_poller_act act = ur_poller_next(&p, now, driven);
 
-		if (ur_ending_asked())
+		if (ur_ending_asked(e))
 			ur_ending_serve(e);
 		ur_catch_look(now);
 		if (ur_unlikely(now >= look_at)) {
@@ -386,8 +388,10 @@ static void *progress_main(void *arg)
 		meet_others(e);
 	if (!err)
 		err = ur_engine_port_open(e, &port);
-	if (!err)
+	if (!err) {
 		attach(e, port);
+		ur_engine_look_again(e); /* what changed before there was a monitor */
+	}
 	ask_for_short_slices();
 	ask_for_exact_sleeps();
 	report_start(e, err);
@@ -413,9 +417,11 @@ int ur_progress_bind(struct ur_engine *e)
 
 int ur_progress_start(struct ur_engine *e)
 {
+	char title[UR_ENGINE_TITLE];
+
 	if (e->cfg.counters[0]) {
-		ur_counters_on_signal(e->cfg.counters, &e->nic->counters);
-		ur_counters_renew(); /* without that thread they are still written at the end */
+		ur_counters_on_signal(e->index, e->cfg.counters, ur_engine_counters_title(e, title), &e->nic->counters);
+		ur_counters_renew(e->index); /* without that thread they are still written at the end */
 	}
 	if (ur_catch_start() && e->local && e->cfg.one_copy)
 		ur_local_map(e->local);

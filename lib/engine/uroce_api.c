@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What uroce.h promises. */
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "capture/output.h"
@@ -33,7 +35,9 @@ EXPORT int uroce_start(void)
 	struct ur_engine *e;
 	int err = ur_engine_open(&e);
 
-	return err ? err : ur_engine_start(e);
+	for (; !err && e; e = ur_engine_next(e))
+		err = ur_engine_start(e);
+	return err;
 }
 
 EXPORT const char *uroce_counter_name(unsigned counter)
@@ -49,45 +53,48 @@ EXPORT const char *uroce_counter_help(unsigned counter)
 EXPORT int uroce_counters(uint64_t *values, unsigned n)
 {
 	struct ur_engine *e = ur_engine_current();
-	struct ur_nic *nic;
+	const struct ur_nic *nic;
 
+	n = n < UR_C_COUNT ? n : UR_C_COUNT;
 	if (!e) {
 		ur_engine_set_error("no counters yet: make a verbs or rdmacm call, or call uroce_start, first");
 		return -1;
 	}
-	nic = ur_engine_lock(e);
 	if (n)
-		memcpy(values, nic->counters.v, (n < UR_C_COUNT ? n : UR_C_COUNT) * sizeof(*values));
-	ur_engine_unlock(e);
+		memset(values, 0, n * sizeof(*values));
+	for (; e; e = ur_engine_next(e)) {
+		nic = ur_engine_lock(e);
+		for (unsigned i = 0; i < n; i++)
+			values[i] += nic->counters.v[i];
+		ur_engine_unlock(e);
+	}
 	return UR_C_COUNT;
 }
 
+/* --- capture --- */
+
+static pthread_mutex_t capturing = PTHREAD_MUTEX_INITIALIZER; /* one capture at a time */
+
 static bool is_capturing(struct ur_engine *e)
 {
-	bool capturing = ur_engine_lock(e)->capture;
+	bool yes = ur_engine_lock(e)->capture;
 
 	ur_engine_unlock(e);
-	return capturing;
+	return yes;
 }
 
 /* The file is opened without the NIC, since that may take its time. */
-EXPORT int uroce_capture_start(const char *path)
+static int start_capture(struct ur_engine *e, const char *file)
 {
-	static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER; /* one capture at a time */
+	char path[PATH_MAX];
 	struct ur_capture *c;
-	struct ur_engine *e;
 	struct ur_nic *nic;
-	int err;
+	int err = 0;
 
-	if (!path) {
-		ur_engine_set_error("a capture needs a file: the path must not be NULL");
-		return EINVAL;
-	}
-	err = ur_engine_open(&e);
-	if (err)
-		return err;
-	pthread_mutex_lock(&starting);
-	err = is_capturing(e) ? EBUSY : ur_capture_open(path, e->info.ifname, ur_engine_now(), &c);
+	if (snprintf(path, sizeof(path), "%s", file) >= (int)sizeof(path))
+		err = ENAMETOOLONG;
+	err = err ? err : ur_engine_name_file(path, sizeof(path), e->index);
+	err = err ? err : is_capturing(e) ? EBUSY : ur_capture_open(path, e->info.ifname, ur_engine_now(), &c);
 	if (!err) {
 		nic = ur_engine_lock(e);
 		ur_capture_read_clock(c);
@@ -95,7 +102,57 @@ EXPORT int uroce_capture_start(const char *path)
 		ur_nic_set_capture(nic, c);
 		ur_engine_unlock(e);
 	}
-	pthread_mutex_unlock(&starting);
+	return err;
+}
+
+/* 0 where none is running; *ran says whether one was. */
+static int stop_capture(struct ur_engine *e, bool *ran)
+{
+	struct ur_nic *nic = ur_engine_lock(e);
+	struct ur_capture *c = nic->capture;
+	uint64_t lost;
+
+	ur_nic_set_capture(nic, NULL);
+	ur_engine_unlock(e);
+	*ran |= c != NULL;
+	return c ? ur_capture_close(c, &lost) : 0;
+}
+
+static int stop_all(struct ur_engine *e, const struct ur_engine *end, bool *ran)
+{
+	int err = 0;
+
+	*ran = false;
+	for (; e != end; e = ur_engine_next(e)) {
+		int failed = stop_capture(e, ran);
+
+		err = err ? err : failed;
+	}
+	return err;
+}
+
+EXPORT int uroce_capture_start(const char *path)
+{
+	struct ur_engine *all, *e;
+	bool ran;
+	int err;
+
+	if (!path) {
+		ur_engine_set_error("a capture needs a file: the path must not be NULL");
+		return EINVAL;
+	}
+	err = ur_engine_open(&all);
+	if (err)
+		return err;
+	pthread_mutex_lock(&capturing);
+	for (e = all; e; e = ur_engine_next(e)) {
+		err = start_capture(e, path);
+		if (err)
+			break;
+	}
+	if (err)
+		stop_all(all, e, &ran);
+	pthread_mutex_unlock(&capturing);
 	if (err)
 		ur_engine_set_error("cannot capture to '%s': %s", path,
 				    err == EBUSY ? "a capture is already running" : ur_output_reason(err));
@@ -104,24 +161,19 @@ EXPORT int uroce_capture_start(const char *path)
 
 EXPORT int uroce_capture_stop(void)
 {
-	struct ur_engine *e = ur_engine_current();
-	struct ur_capture *c = NULL;
-	uint64_t lost;
+	bool ran;
 	int err;
 
-	if (e) {
-		struct ur_nic *nic = ur_engine_lock(e);
-
-		c = nic->capture;
-		ur_nic_set_capture(nic, NULL);
-		ur_engine_unlock(e);
-	}
-	err = c ? ur_capture_close(c, &lost) : ENOENT;
+	err = stop_all(ur_engine_current(), NULL, &ran);
 	if (err)
-		ur_engine_set_error(c ? "the capture is incomplete: %s" : "no capture is running: start one with uroce_capture_start first",
-				    ur_output_reason(err));
-	return err;
+		ur_engine_set_error("the capture is incomplete: %s", ur_output_reason(err));
+	if (ran)
+		return err;
+	ur_engine_set_error("no capture is running: start one with uroce_capture_start first");
+	return ENOENT;
 }
+
+/* --- faults --- */
 
 EXPORT int uroce_fault(const char *text)
 {
@@ -135,8 +187,10 @@ EXPORT int uroce_fault(const char *text)
 		ur_engine_set_error("%s", why);
 	if (err)
 		return err;
-	err = ur_nic_set_faults(ur_engine_lock(e), off ? NULL : &spec);
-	ur_engine_unlock(e);
+	for (; e && !err; e = ur_engine_next(e)) {
+		err = ur_nic_set_faults(ur_engine_lock(e), off ? NULL : &spec);
+		ur_engine_unlock(e);
+	}
 	if (err)
 		ur_engine_set_error("cannot inject the faults '%s': %s", text ? text : "", strerror(err));
 	return err;

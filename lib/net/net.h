@@ -88,6 +88,10 @@ const struct ur_net_route *ur_net_route_get(const struct ur_net *net, unsigned i
 int ur_net_route_lookup(const struct ur_net *net, const struct ur_gid *dst, const struct ur_gid *want, struct ur_gid *src,
 			struct ur_gid *next_hop);
 
+/* How well the routes suit `dst`, for who has several to choose from: more for a longer prefix, then for a smaller metric. 0: not at all.
+ */
+uint64_t ur_net_route_rank(const struct ur_net *net, const struct ur_gid *dst);
+
 /* --- hops that carry less than our link --- */
 
 /*

@@ -192,3 +192,17 @@ int ur_net_route_lookup(const struct ur_net *net, const struct ur_gid *dst, cons
 	}
 	return choose_source(net, r, dst, next_hop, src);
 }
+
+/* An address of our own is the best that there is; what stays on the link is on any that has an address of the family. */
+uint64_t ur_net_route_rank(const struct ur_net *net, const struct ur_gid *dst)
+{
+	struct ur_gid src, next_hop;
+	const struct ur_net_route *r;
+
+	if (ur_net_route_lookup(net, dst, NULL, &src, &next_hop))
+		return 0;
+	if (ur_net_addr_of(net, dst))
+		return UINT64_MAX;
+	r = best_route(net, dst, NULL);
+	return r ? (uint64_t)(r->prefix_len + 2) << 32 | (UINT32_MAX - r->metric) : 1;
+}

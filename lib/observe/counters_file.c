@@ -23,16 +23,20 @@
 #define RENEW_MS 250
 #define RENEW_STACK 65536
 
-/* What the signal handler, and the thread that renews the file, need. */
-static struct {
-	char path[UR_CONFIG_STR];
-	const struct ur_counters *counters;
-	pid_t pid; /* whose counters they are */
-	atomic_int state;
-	atomic_bool last; /* the thread should write no more */
-} at_signal;
+enum { NOT_WRITTEN, AT_IT, WRITTEN }; /* states of a file; a renewed one is not written yet */
 
-enum { NOT_WRITTEN, AT_IT, WRITTEN }; /* at_signal.state; a renewed file is not written yet */
+/* What the signal handler, and the thread that renews the file, need: that of each device. */
+struct counters_file {
+	char path[UR_CONFIG_STR];
+	char title[LINE_MAX_LEN];
+	const struct ur_counters *counters;
+	atomic_int pid; /* whose counters they are */
+	atomic_int state;
+	atomic_bool last;                        /* the thread should write no more */
+	char text[2][UR_C_COUNT * LINE_MAX_LEN]; /* what it wrote last, and what it writes now */
+};
+
+static struct counters_file files[UR_COUNTERS_FILES];
 
 static size_t put_line(char line[LINE_MAX_LEN], const char *name, uint64_t value)
 {
@@ -53,13 +57,15 @@ static size_t put_line(char line[LINE_MAX_LEN], const char *name, uint64_t value
 	return len;
 }
 
-int ur_counters_write(const char *path, const struct ur_counters *c)
+int ur_counters_write(const char *path, const char *title, const struct ur_counters *c)
 {
 	bool to_stderr = !strcmp(path, "-");
 	int fd = to_stderr ? STDERR_FILENO : ur_output_open(path, 0);
 	int err = fd < 0 ? errno : 0;
 	char line[LINE_MAX_LEN];
 
+	if (to_stderr && title && ur_output_write(fd, title, strlen(title)) < strlen(title))
+		err = errno;
 	for (unsigned i = 0; i < UR_C_COUNT && !err; i++) {
 		size_t len = c->v[i] ? put_line(line, ur_counter_name((enum ur_counter)i), c->v[i]) : 0;
 
@@ -71,22 +77,22 @@ int ur_counters_write(const char *path, const struct ur_counters *c)
 	return err;
 }
 
-static bool claim(void)
+static bool claim(struct counters_file *f)
 {
 	int expected = NOT_WRITTEN;
 
-	return atomic_compare_exchange_strong(&at_signal.state, &expected, AT_IT);
+	return atomic_compare_exchange_strong(&f->state, &expected, AT_IT);
 }
 
 /* timeout(1) sends a signal twice, and the second one may find another thread: it must not end the process while the first one writes. */
-static void write_once(void)
+static void write_once(struct counters_file *f)
 {
 	const struct timespec ms = {.tv_nsec = 1000000};
 
-	for (unsigned i = 0; i < PATIENCE_MS && atomic_load(&at_signal.state) != WRITTEN; i++) {
-		if (claim()) {
-			ur_counters_write(at_signal.path, at_signal.counters);
-			atomic_store(&at_signal.state, WRITTEN);
+	for (unsigned i = 0; i < PATIENCE_MS && atomic_load(&f->state) != WRITTEN; i++) {
+		if (claim(f)) {
+			ur_counters_write(f->path, f->title[0] ? f->title : NULL, f->counters);
+			atomic_store(&f->state, WRITTEN);
 			return;
 		}
 		nanosleep(&ms, NULL);
@@ -98,8 +104,9 @@ static void write_and_end(int sig)
 {
 	const struct sigaction end = {.sa_handler = SIG_DFL};
 
-	if (getpid() == at_signal.pid)
-		write_once();
+	for (unsigned i = 0; i < UR_COUNTERS_FILES; i++)
+		if (atomic_load(&files[i].pid) == getpid())
+			write_once(&files[i]);
 	sigaction(sig, &end, NULL);
 	raise(sig);
 }
@@ -109,21 +116,29 @@ bool ur_counters_handles(const struct sigaction *sa)
 	return !(sa->sa_flags & SA_SIGINFO) && sa->sa_handler == write_and_end;
 }
 
-void ur_counters_on_signal(const char *path, const struct ur_counters *c)
+static void handle_signals(void)
 {
 	static const int signals[] = {SIGHUP, SIGINT, SIGTERM};
 	struct sigaction ours = {.sa_handler = write_and_end, .sa_flags = SA_RESTART}, old;
 
-	snprintf(at_signal.path, sizeof(at_signal.path), "%s", path);
-	at_signal.counters = c;
-	at_signal.pid = getpid();
-	atomic_store(&at_signal.state, NOT_WRITTEN);
 	sigemptyset(&ours.sa_mask);
 	for (unsigned i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		sigaddset(&ours.sa_mask, signals[i]);
 	for (unsigned i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		if (!sigaction(signals[i], NULL, &old) && !(old.sa_flags & SA_SIGINFO) && old.sa_handler == SIG_DFL)
 			sigaction(signals[i], &ours, NULL);
+}
+
+void ur_counters_on_signal(unsigned device, const char *path, const char *title, const struct ur_counters *c)
+{
+	struct counters_file *f = &files[device];
+
+	snprintf(f->path, sizeof(f->path), "%s", path);
+	snprintf(f->title, sizeof(f->title), "%s", title ? title : "");
+	f->counters = c;
+	atomic_store(&f->state, NOT_WRITTEN);
+	atomic_store(&f->pid, getpid());
+	handle_signals();
 }
 
 /* --- for who is killed: a file that is renewed while the process runs --- */
@@ -158,42 +173,44 @@ static bool replace_contents(const char *path, const char *text, size_t len)
 /* Only what has changed is written, in one call, so that a reader or the end finds a whole file. */
 static void *renew(void *arg)
 {
-	static char text[2][UR_C_COUNT * LINE_MAX_LEN];
 	const struct timespec pause = {.tv_nsec = RENEW_MS * 1000000};
+	struct counters_file *f = arg;
 	size_t len, before = SIZE_MAX; /* what lies there may be of an earlier program */
 	bool goes_on = true;
 
 	for (unsigned turn = 0; goes_on; turn ^= 1) {
 		nanosleep(&pause, NULL);
-		len = put_all(text[turn], at_signal.counters);
-		if (len == before && memcmp(text[0], text[1], len) == 0)
+		len = put_all(f->text[turn], f->counters);
+		if (len == before && memcmp(f->text[0], f->text[1], len) == 0)
 			continue;
 		before = len;
-		if (!claim())
-			return arg; /* a signal ends the process */
-		goes_on = !atomic_load(&at_signal.last) && replace_contents(at_signal.path, text[turn], len);
-		atomic_store(&at_signal.state, NOT_WRITTEN);
+		if (!claim(f))
+			return NULL; /* a signal ends the process */
+		goes_on = !atomic_load(&f->last) && replace_contents(f->path, f->text[turn], len);
+		atomic_store(&f->state, NOT_WRITTEN);
 	}
-	return arg;
+	return NULL;
 }
 
-int ur_counters_renew(void)
+int ur_counters_renew(unsigned device)
 {
+	struct counters_file *f = &files[device];
 	pthread_t thread;
 	int err;
 
-	atomic_store(&at_signal.last, false);
-	if (strcmp(at_signal.path, "-") == 0)
+	atomic_store(&f->last, false);
+	if (strcmp(f->path, "-") == 0)
 		return 0;
-	err = ur_thread_start(&thread, "uroce-counters", RENEW_STACK, renew, NULL);
+	err = ur_thread_start(&thread, "uroce-counters", RENEW_STACK, renew, f);
 	return err ? err : pthread_detach(thread);
 }
 
-void ur_counters_renew_end(void)
+void ur_counters_renew_end(unsigned device)
 {
 	const struct timespec ms = {.tv_nsec = 1000000};
+	struct counters_file *f = &files[device];
 
-	atomic_store(&at_signal.last, true);
-	for (unsigned i = 0; i < PATIENCE_MS && atomic_load(&at_signal.state) == AT_IT; i++)
+	atomic_store(&f->last, true);
+	for (unsigned i = 0; i < PATIENCE_MS && atomic_load(&f->state) == AT_IT; i++)
 		nanosleep(&ms, NULL);
 }

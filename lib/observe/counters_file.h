@@ -10,22 +10,24 @@
 
 #include "base/counters.h"
 
-/* Writes it; "-" is standard error. 0 or an errno. Fit for signal handlers. */
-int ur_counters_write(const char *path, const struct ur_counters *c);
+#define UR_COUNTERS_FILES 16 /* one for each device of a process */
+
+/* Writes it; "-" is standard error, where `title` stands before it, unless it is NULL. 0 or an errno. Fit for signal handlers. */
+int ur_counters_write(const char *path, const char *title, const struct ur_counters *c);
 
 /*
  * Has it written too when SIGHUP, SIGINT or SIGTERM ends the process, as is the lot of servers. Only signals whose action is the default
  * one now are taken, and the process ends by them as it would have. A program that sets its own action later has that one alone. A
- * forked child writes nothing until it asks for itself. `path` is copied, `c` must stay.
+ * forked child writes nothing until it asks for itself. `path` and `title` are copied, `c` must stay. Once for each `device`.
  */
-void ur_counters_on_signal(const char *path, const struct ur_counters *c);
+void ur_counters_on_signal(unsigned device, const char *path, const char *title, const struct ur_counters *c);
 /*
  * From now on a thread of its own renews that file, if it is a regular one, a few times a second while counters change. After
  * ur_counters_on_signal. 0, or an errno of pthread_create.
  */
-int ur_counters_renew(void);
+int ur_counters_renew(unsigned device);
 /* Ends that: no write of the thread follows. */
-void ur_counters_renew_end(void);
+void ur_counters_renew_end(unsigned device);
 /* Is this the action that ur_counters_on_signal has set? */
 bool ur_counters_handles(const struct sigaction *sa);
 

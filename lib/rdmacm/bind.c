@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Local addresses and ports: rdma_bind_addr(3), rdma_get_src_port(3), rdma_get_dst_port(3). */
+/* Local addresses and ports of ids: rdma_get_src_port(3), rdma_get_dst_port(3); what rdma_bind_addr(3) does on one device. */
 #include <net/if.h>
 #include <stdio.h>
 
@@ -42,14 +42,14 @@ static struct ur_gid wildcard_of(const struct ur_id *u, int family)
 	return family == AF_INET ? ur_gid_all_v4 : ur_gid_all_v6;
 }
 
-int ur_id_check_scope(const struct ur_id *u, const struct sockaddr *addr)
+int ur_scope_check(struct ur_engine *e, const struct sockaddr *addr)
 {
 	const struct sockaddr_in6 *in6 = (const void *)addr;
 	struct ur_device_info info;
 
 	if (addr->sa_family != AF_INET6 || !IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr) || !in6->sin6_scope_id)
 		return 0;
-	ur_engine_info(u->engine, &info); /* a port of our own has no number that a scope could be */
+	ur_engine_info(e, &info); /* a port of our own has no number that a scope could be */
 	return info.owned || if_nametoindex(info.ifname) == in6->sin6_scope_id ? 0 : ENODEV;
 }
 
@@ -62,7 +62,7 @@ static int check_bind_scope(const struct ur_id *u, const struct sockaddr *addr)
 	ur_engine_info(u->engine, &info);
 	if (addr->sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr) && !in6->sin6_scope_id && !info.owned)
 		return EINVAL;
-	return ur_id_check_scope(u, addr);
+	return ur_scope_check(u->engine, addr);
 }
 
 int ur_id_set_afonly(struct ur_id *u, bool afonly)
@@ -149,13 +149,6 @@ void ur_id_unbind(struct ur_id *u)
 	if (u->bound)
 		ur_engine_port_release(u->engine, u->port_space, &u->bound_gid, u->port);
 	u->bound = false;
-}
-
-int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
-{
-	struct ur_id *u = ur_id_enter(id);
-
-	return u ? ur_id_leave(u, addr ? ur_id_bind(u, addr) : EINVAL) : -1;
 }
 
 static __be16 port_of(const struct sockaddr *sa)

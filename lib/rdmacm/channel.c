@@ -16,13 +16,6 @@
 #define READER_TRIES 20
 #define READER_WAIT_US 500
 
-static _Atomic(struct ur_engine *) started_engine;
-
-void ur_channel_set_engine(struct ur_engine *e)
-{
-	atomic_store(&started_engine, e);
-}
-
 struct rdma_event_channel *rdma_create_event_channel(void)
 {
 	struct ur_channel *ch = calloc(1, sizeof(*ch));
@@ -193,16 +186,14 @@ static struct ur_event *pop(struct ur_channel *ch)
 
 static void announce_wait(struct ur_channel *ch)
 {
-	struct ur_engine *e = atomic_load(&started_engine);
 	bool empty;
 
-	if (!e || ur_engine_foreign(e))
-		return;
 	pthread_mutex_lock(&ch->lock);
 	empty = ur_list_empty(&ch->queue);
 	pthread_mutex_unlock(&ch->lock);
-	if (empty)
-		ur_engine_will_block(e);
+	for (struct ur_engine *e = ur_engine_current(); e && empty; e = ur_engine_next(e))
+		if (ur_engine_started(e))
+			ur_engine_will_block(e);
 }
 
 static void stop_waiting(struct ur_channel *ch)

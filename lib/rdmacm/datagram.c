@@ -25,15 +25,12 @@ int ur_id_ud_qp_attr(struct ur_id *u, struct ibv_qp_attr *attr, int *mask)
 		attr->qkey = ur_id_qkey(u);
 		*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
 		return 0;
-	case IBV_QPS_RTR:
-		*mask = IBV_QP_STATE;
-		return 0;
+	case IBV_QPS_RTR: *mask = IBV_QP_STATE; return 0;
 	case IBV_QPS_RTS:
 		attr->sq_psn = 0;
 		*mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 		return 0;
-	default:
-		return EINVAL;
+	default: return EINVAL;
 	}
 }
 
@@ -185,7 +182,7 @@ static void answer_refused(struct ur_cm_sidr *s, uint8_t status, ur_time now)
 static void announce(struct ur_id *l, struct ur_cm_sidr *s, const struct ur_cm_sidr_event *ev, ur_time now)
 {
 	struct ur_id *u = ur_id_child(l, IBV_QPT_UD);
-	struct ur_event *e = u ? ur_event_new(RDMA_CM_EVENT_CONNECT_REQUEST, u, l) : NULL;
+	struct ur_event *e = u ? ur_event_new(RDMA_CM_EVENT_CONNECT_REQUEST, u, ur_id_main(l)) : NULL;
 
 	if (!e) {
 		free(u);

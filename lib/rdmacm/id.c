@@ -103,12 +103,12 @@ void ur_id_set_sync(struct ur_id *u, bool sync)
 
 int ur_id_open(struct ur_id *u)
 {
-	u->ctx = ur_verbs_context();
-	if (!u->ctx)
+	struct ur_id_device *d[UR_DEVICES];
+
+	if (!ur_id_devices(d))
 		return errno ? errno : ENODEV;
-	u->engine = ur_verbs_engine(u->ctx);
-	u->default_pd = ur_verbs_default_pd(u->ctx);
-	return u->default_pd ? 0 : errno ? errno : ENOMEM;
+	ur_id_set_device(u, d[0]);
+	return 0;
 }
 
 int ur_id_create(struct rdma_event_channel *ch, void *context, enum rdma_port_space ps, enum ibv_qp_type type, struct ur_id **out)
@@ -151,15 +151,10 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 		return ur_fail(EINVAL);
 	switch (ps) {
 	case RDMA_PS_TCP:
-	case RDMA_PS_IB:
-		err = ur_id_create(channel, context, ps, IBV_QPT_RC, &u);
-		break;
+	case RDMA_PS_IB: err = ur_id_create(channel, context, ps, IBV_QPT_RC, &u); break;
 	case RDMA_PS_UDP:
-	case RDMA_PS_IPOIB:
-		err = ur_id_create(channel, context, ps, IBV_QPT_UD, &u);
-		break;
-	default:
-		err = EINVAL;
+	case RDMA_PS_IPOIB: err = ur_id_create(channel, context, ps, IBV_QPT_UD, &u); break;
+	default: err = EINVAL;
 	}
 	if (err)
 		return ur_fail(err);
@@ -182,7 +177,8 @@ void ur_id_attach(struct ur_id *u)
 	ib->pkey = htobe16(UR_RDMACM_PKEY);
 }
 
-static void close_id(struct ur_id *u, struct ur_list *events, ur_time now)
+/* Under the lock. */
+static void close_id(struct ur_id *u, ur_time now)
 {
 	ur_id_resolve_cancel(u);
 	ur_timer_cancel(u->nic->wheel, &u->unread);
@@ -195,7 +191,13 @@ static void close_id(struct ur_id *u, struct ur_list *events, ur_time now)
 	u->lookup = NULL;
 	ur_id_unbind(u);
 	ur_id_await_no_rtu(u);
-	ur_channel_take(u, events);
+}
+
+static void lock_and_close(struct ur_id *u)
+{
+	ur_id_lock(u);
+	close_id(u, ur_engine_now());
+	ur_id_unlock(u);
 }
 
 static void free_id(struct ur_id *u)
@@ -218,21 +220,21 @@ static void shut_id(struct ur_id *u)
 	struct ur_list events, *n;
 
 	ur_list_init(&events);
-	ur_id_lock(u);
-	close_id(u, &events, ur_engine_now());
+	lock_and_close(u);
+	ur_id_free_twins(u);
+	ur_channel_take(u, &events);
 	while ((n = ur_list_pop(&events)) != NULL) {
 		struct ur_event *e = ur_container_of(n, struct ur_event, link);
 
 		if (e->ev.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
 			struct ur_id *child = (struct ur_id *)e->ev.id;
 
-			child->nic = u->nic;
-			close_id(child, &events, ur_engine_now());
+			lock_and_close(child);
+			ur_channel_take(child, &events);
 			free_id(child);
 		}
 		free(e);
 	}
-	ur_id_unlock(u);
 }
 
 int rdma_destroy_id(struct rdma_cm_id *id)
@@ -264,9 +266,9 @@ int ur_id_migrate(struct ur_id *u, struct rdma_event_channel *ch)
 	}
 	do {
 		ur_channel_wait_acked(u);
-		ur_id_lock(u);
+		ur_id_lock_all(u);
 		moved = ur_channel_move(u, (struct ur_channel *)ch);
-		ur_id_unlock(u);
+		ur_id_unlock_all(u);
 	} while (!moved); /* somebody reads the old channel, which he should not */
 	if (was_sync)
 		ur_channel_close((struct ur_channel *)old);

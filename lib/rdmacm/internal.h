@@ -6,6 +6,7 @@
  *
  *   channel.c  event channels              id.c       creation, destruction, migration
  *   bind.c     local addresses and ports   resolve.c  remote addresses and routes        sockaddr.c  addresses and GIDs
+ *   device.c   devices, as ids see them    place.c    on which device an id is
  *   ib_addr.c  AF_IB addresses of ids      srq.c      shared receive queues, XRC domain
  *   connect.c  the active side             listen.c   the passive side                   conn.c      what happens to a connection
  *   qp.c       queue pairs                 ep.c       endpoints                          option.c    options, ECE
@@ -13,8 +14,8 @@
  *   multicast.c groups that ids join       unsupported.c  what uroce does not have
  *   path_option.c  routes of the program    getaddrinfo.c, addrinfo_kind.c, addrinfo_addr.c  names and addresses
  *
- * An id belongs to the engine's lock: API calls take it, callbacks of the layers below come under it. A channel's mutex nests inside and
- * guards its queue and the counts of unread and unacknowledged events of the ids on it. Nobody blocks while holding either.
+ * An id belongs to the lock of its device's engine: API calls take it, callbacks of the layers below come under it. A channel's mutex nests
+ * inside and guards its queue and the counts of unread and unacknowledged events of the ids on it. Nobody blocks while holding either.
  */
 #ifndef UR_RDMACM_PRIV_H
 #define UR_RDMACM_PRIV_H
@@ -47,10 +48,10 @@
 #define UR_RDMACM_BACKLOG_MIN 64
 #define UR_RDMACM_BACKLOG_MAX 1024
 #define UR_RDMACM_PKEY 0xffff
-#define UR_RDMACM_PORT 1	  /* the device's only port */
+#define UR_RDMACM_PORT 1 /* the device's only port */
 #define UR_RDMACM_HOP_LIMIT 64
-#define UR_ACK_TIMEOUT_MAX 31 /* 5 bits on the wire */
-#define UR_RDMACM_RETRIES 7 /* the most that a message can say, and what it says for callers without parameters */
+#define UR_ACK_TIMEOUT_MAX 31        /* 5 bits on the wire */
+#define UR_RDMACM_RETRIES 7          /* the most that a message can say, and what it says for callers without parameters */
 #define UR_RDMACM_UNREAD UR_NS_PER_S /* a peer's farewell that nobody has read for so long ends the QP */
 #define UR_RDMACM_REQ_PDATA (UR_CM_REQ_PDATA - UR_RDMA_CM_HDR_LEN)
 
@@ -61,8 +62,23 @@ struct ur_channel {
 	struct ur_list queue; /* unread events */
 	pthread_t reader;     /* who read the last event; valid when `was_read` */
 	bool was_read;
-	atomic_uint waiting;  /* threads in ur_channel_get */
-	atomic_uint holds;    /* one of the program, one of each id and of each thread that reads; it is freed with the last */
+	atomic_uint waiting; /* threads in ur_channel_get */
+	atomic_uint holds;   /* one of the program, one of each id and of each thread that reads; it is freed with the last */
+};
+
+/* A device. What is below `default_pd` is under its engine's lock. */
+struct ur_id_device {
+	unsigned index;
+	struct ur_engine *engine;
+	struct ibv_context *ctx;
+	struct ibv_pd *default_pd;
+	struct ur_table awaiting; /* accepted ids without an RTU, by their QP (await.c) */
+	bool awaits;              /* that table is there */
+	struct ur_list joins;     /* of struct ur_mc that hold a membership, for when an address goes away (multicast.c) */
+	struct ur_engine_watch watch;
+	bool watched;
+	struct ibv_xrcd *xrcd;        /* of ids that bring none; under UR_FORK_XRCD */
+	struct ur_id_device *parents; /* before a fork; for checkers of leaks alone */
 };
 
 /* One rdma_join_multicast(3). */
@@ -73,18 +89,18 @@ struct ur_mc {
 	struct ur_gid group, sgid;
 	uint16_t vlan;
 	bool send_only;
-	bool member;   /* until it is left, or its address has gone */
-	bool attached; /* id->qp is, for this join */
-	bool closed;   /* it ends: its event attaches nothing any more */
+	bool member;      /* until it is left, or its address has gone */
+	bool attached;    /* id->qp is, for this join */
+	bool closed;      /* it ends: its event attaches nothing any more */
 	unsigned unacked; /* under the channel's mutex */
 };
 
 struct ur_event {
-	struct rdma_cm_event ev; /* first */
+	struct rdma_cm_event ev;    /* first */
 	struct ur_list link, mine;  /* in the channel's queue; among the owner's unread events */
 	struct ur_channel *channel; /* where it was queued or read */
-	struct ur_id *owner;	    /* whose destruction waits for the acknowledgement: the listener for CONNECT_REQUEST, else ev.id */
-	struct ur_mc *mc;	    /* of a multicast event: it stays until the acknowledgement */
+	struct ur_id *owner;        /* whose destruction waits for the acknowledgement: the listener for CONNECT_REQUEST, else ev.id */
+	struct ur_mc *mc;           /* of a multicast event: it stays until the acknowledgement */
 	uint8_t pdata[UR_CM_PDATA_MAX];
 };
 
@@ -103,12 +119,15 @@ enum ur_id_state {
 struct ur_id {
 	struct rdma_cm_id id; /* first */
 	uint8_t slack[UR_ID_SLACK];
+	struct ur_id_device *device; /* and, of it: */
 	struct ur_engine *engine;
 	struct ibv_context *ctx;
 	struct ibv_pd *default_pd;
-	struct ur_nic *nic; /* valid under the engine's lock */
+	struct ur_nic *nic;  /* valid under the engine's lock */
+	struct ur_id *twins; /* the next of those on other devices (place.c) */
+	struct ur_id *main;  /* of a twin, the id that the program has */
 	enum ur_id_state state;
-	bool sync; /* the channel is the id's own, and calls wait for their event */
+	bool sync;    /* the channel is the id's own, and calls wait for their event */
 	bool pending; /* a request that was not accepted: nothing more is said of it, and accepting fails if it ends before */
 	struct ur_live live;
 	bool any_type; /* no QP type was asked for: a QP decides, or a request */
@@ -122,14 +141,14 @@ struct ur_id {
 	uint16_t port, port_space; /* the port space is id.ps, or what an AF_IB address says */
 	bool reuse;
 	bool afonly, afonly_set; /* whether a wildcard means its own family alone, and whether the program said so */
-	bool loopback;		 /* bound to a loopback address that the device lacks: it stands for all of this host's */
+	bool loopback;           /* bound to a loopback address that the device lacks: it stands for all of this host's */
 	uint8_t tos, ack_timeout;
 	bool ack_timeout_set;
 	bool life_time_given; /* by the program, in path_rec */
 
 	struct ur_gid sgid, dgid; /* once resolved or connected */
-	uint16_t sport, dport;	  /* of the port space, host order */
-	uint64_t dst_service;	  /* of the active side, the service id that it asks for */
+	uint16_t sport, dport;    /* of the port space, host order */
+	uint64_t dst_service;     /* of the active side, the service id that it asks for */
 	uint16_t vlan;
 	uint32_t flow_label;
 
@@ -141,14 +160,14 @@ struct ur_id {
 	struct ibv_sa_path_rec path_rec;
 	struct ur_cm_listener *listener;
 	struct ur_cm_conn *conn;
-	struct ur_cm_sidr *lookup;  /* of a datagram id: its own, or the one that it stands for */
-	struct ur_table_node awaiting; /* among the accepted ids without an RTU, by their QP */
-	uint32_t psn;		 /* our starting PSN: the first that the peer sends */
+	struct ur_cm_sidr *lookup;                    /* of a datagram id: its own, or the one that it stands for */
+	struct ur_table_node awaiting;                /* among the accepted ids without an RTU, by their QP */
+	uint32_t psn;                                 /* our starting PSN: the first that the peer sends */
 	uint8_t responder_resources, initiator_depth; /* what rdma_accept decided */
 	bool depths_set;
 	bool own_send_cq, own_recv_cq;
-	bool srq_cq;   /* own_recv_cq was made for the SRQ */
-	uint32_t qkey; /* of a datagram id; 0 until ur_id_qkey chooses one */
+	bool srq_cq;        /* own_recv_cq was made for the SRQ */
+	uint32_t qkey;      /* of a datagram id; 0 until ur_id_qkey chooses one */
 	struct ur_list mcs; /* of struct ur_mc, in the order of joining */
 	struct ibv_ece local_ece, remote_ece;
 	struct ibv_qp_init_attr *ep_attr; /* for the QPs of a listening endpoint */
@@ -178,7 +197,7 @@ struct ur_id *ur_id_get(struct rdma_cm_id *id);
 bool ur_id_known(const struct rdma_cm_id *id);
 /* A new id in IDLE. Does not block; errno. */
 struct ur_id *ur_id_alloc(struct ur_channel *ch, void *context, enum rdma_port_space ps, enum ibv_qp_type type);
-/* Gives it the process's engine, context and default PD. Not under the lock. 0 or an errno. */
+/* Puts it on the first device. Not under the lock. 0 or an errno. */
 int ur_id_open(struct ur_id *u);
 /* The program gets to know the id: from now on it is alive and holds its channel. Once is as good as twice. */
 void ur_id_handed_out(struct ur_id *u);
@@ -186,9 +205,21 @@ void ur_id_handed_out(struct ur_id *u);
 int ur_id_create(struct rdma_event_channel *ch, void *context, enum rdma_port_space ps, enum ibv_qp_type type, struct ur_id **out);
 /* rdma_migrate_id(3). 0 or an errno. */
 int ur_id_migrate(struct ur_id *u, struct rdma_event_channel *ch);
+/* The id may go to another device meanwhile. */
 static inline void ur_id_lock(struct ur_id *u)
 {
-	u->nic = ur_engine_lock(u->engine);
+	struct ur_engine *e = __atomic_load_n(&u->engine, __ATOMIC_ACQUIRE), *now;
+	struct ur_nic *nic;
+
+	for (;;) {
+		nic = ur_engine_lock(e);
+		now = __atomic_load_n(&u->engine, __ATOMIC_ACQUIRE);
+		if (ur_likely(now == e))
+			break;
+		ur_engine_unlock(e);
+		e = now;
+	}
+	u->nic = nic;
 }
 static inline void ur_id_unlock(struct ur_id *u)
 {
@@ -242,8 +273,36 @@ int ur_id_complete(struct ur_id *u);
 int ur_id_unlock_and_wait(struct ur_id *u, int err);
 /* Acknowledges id->event of a synchronous id. */
 void ur_id_drop_event(struct ur_id *u);
-/* The engine whose progress waiting threads depend on; NULL while none has started. */
-void ur_channel_set_engine(struct ur_engine *e);
+
+/* --- device.c --- */
+
+/* The devices of this process in their order; how many, 0 and errno when there is none. Not under a lock. */
+unsigned ur_id_devices(struct ur_id_device *out[UR_DEVICES]);
+/* That of an engine; NULL when no id has been on it. */
+struct ur_id_device *ur_id_device_of(const struct ur_engine *e);
+
+/* --- place.c: not under a lock, but for ur_id_set_device --- */
+
+/* The engine whose device has the address; the one whose routes lead to it best. NULL when there is none. */
+struct ur_engine *ur_id_engine_with(const struct sockaddr *src);
+struct ur_engine *ur_id_engine_towards(const struct sockaddr *dst);
+void ur_id_set_device(struct ur_id *u, struct ur_id_device *d);
+/* Before an id is bound: puts it on the device that has the address. */
+void ur_id_place_source(struct ur_id *u, const struct sockaddr *src);
+/* Before an id resolves an address: puts it on the device that has `src` (it may be NULL), or from which the best route leads to `dst`. */
+void ur_id_place_towards(struct ur_id *u, const struct sockaddr *src, const struct sockaddr *dst);
+/* ur_id_bind, and to a wildcard on all devices. */
+int ur_id_bind_everywhere(struct ur_id *u, const struct sockaddr *addr);
+void ur_id_free_twins(struct ur_id *u);
+/* Starts their engines, and frees those whose engine cannot start, which has said why. */
+void ur_id_start_twins(struct ur_id *u);
+/* The locks of an id and its twins, in the order of devices. */
+void ur_id_lock_all(struct ur_id *u);
+void ur_id_unlock_all(struct ur_id *u);
+static inline struct ur_id *ur_id_main(struct ur_id *l)
+{
+	return l->main ? l->main : l;
+}
 
 /* --- sockaddr.c --- */
 
@@ -282,8 +341,9 @@ int ur_id_bind(struct ur_id *u, const struct sockaddr *addr);
 void ur_id_unbind(struct ur_id *u);
 /* RDMA_OPTION_ID_AFONLY of an id that is not bound, or bound and not listening. 0 or an errno. */
 int ur_id_set_afonly(struct ur_id *u, bool afonly);
-/* May the id have to do with this scope id of an IPv6 address? Other addresses have none. 0, or ENODEV when it names another interface. */
-int ur_id_check_scope(const struct ur_id *u, const struct sockaddr *addr);
+/* May the device have to do with this scope id of an IPv6 address? Other addresses have none. 0, or ENODEV when it names another interface.
+ */
+int ur_scope_check(struct ur_engine *e, const struct sockaddr *addr);
 
 /* --- resolve.c --- */
 

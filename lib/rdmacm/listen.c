@@ -109,13 +109,12 @@ static void fill_params(struct ur_event *e, const struct ur_cm_event *ev)
 
 struct ur_id *ur_id_child(struct ur_id *l, enum ibv_qp_type type)
 {
-	struct ur_id *u = ur_id_alloc((struct ur_channel *)l->id.channel, l->id.context, l->id.ps, type);
+	const struct rdma_cm_id *id = &ur_id_main(l)->id;
+	struct ur_id *u = ur_id_alloc((struct ur_channel *)id->channel, id->context, id->ps, type);
 
 	if (!u)
 		return NULL;
-	u->engine = l->engine;
-	u->ctx = l->ctx;
-	u->default_pd = l->default_pd;
+	ur_id_set_device(u, l->device);
 	u->nic = l->nic;
 	u->psn = ur_random_u32(&l->nic->random) & 0xffffff;
 	u->ack_timeout = l->ack_timeout;
@@ -128,11 +127,12 @@ struct ur_id *ur_id_child(struct ur_id *l, enum ibv_qp_type type)
 /* As with a TCP listener, a request that comes too early is not refused; the peer repeats it a little later. */
 bool ur_id_backlog_full(struct ur_id *l)
 {
-	struct ur_channel *ch = (struct ur_channel *)l->id.channel;
+	const struct ur_id *id = ur_id_main(l);
+	struct ur_channel *ch = (struct ur_channel *)id->id.channel;
 	bool full;
 
 	pthread_mutex_lock(&ch->lock);
-	full = l->unread_requests >= l->backlog;
+	full = id->unread_requests >= id->backlog;
 	pthread_mutex_unlock(&ch->lock);
 	if (full)
 		ur_count(&l->nic->counters, UR_C_CM_BACKLOG);
@@ -160,7 +160,7 @@ static void on_request(void *owner, struct ur_cm_conn *conn, const struct ur_cm_
 	}
 	if (request_fits(l, conn, ev, &reason)) {
 		u = ur_id_child(l, type_of(conn));
-		e = u ? ur_event_new(RDMA_CM_EVENT_CONNECT_REQUEST, u, l) : NULL;
+		e = u ? ur_event_new(RDMA_CM_EVENT_CONNECT_REQUEST, u, ur_id_main(l)) : NULL;
 		reason = UR_CM_REJ_NO_RESOURCES;
 	}
 	if (!e) {
@@ -194,14 +194,9 @@ static int start_listener(struct ur_id *u, uint64_t service)
 
 static int listen_locked(struct ur_id *u, int backlog)
 {
-	const struct sockaddr_in any = {.sin_family = AF_INET};
 	uint64_t service;
-	int err = 0;
+	int err;
 
-	if (u->state == UR_ID_IDLE)
-		err = ur_id_bind(u, (const struct sockaddr *)&any);
-	if (err)
-		return err;
 	if (u->state != UR_ID_BOUND)
 		return EINVAL;
 	if (backlog <= 0 || backlog > UR_RDMACM_BACKLOG_MAX)
@@ -224,21 +219,67 @@ static int listen_locked(struct ur_id *u, int backlog)
 	return 0;
 }
 
-int rdma_listen(struct rdma_cm_id *id, int backlog)
+static int listen_on(struct ur_id *u, int backlog)
 {
 	const struct timespec ms = {.tv_nsec = 1000000};
+	int err = 0;
 
-	for (unsigned left = KEEPER_MS;; left--) {
-		struct ur_id *u = ur_id_enter_started(id);
-		int err = u ? listen_locked(u, backlog) : 0;
-
-		if (!u)
-			return -1;
-		if (err != EAGAIN || !left)
-			return ur_id_leave(u, err == EAGAIN ? EADDRINUSE : err);
+	for (unsigned left = KEEPER_MS; !err; left--) {
+		ur_id_lock(u);
+		err = listen_locked(u, backlog);
 		ur_id_unlock(u);
+		if (err != EAGAIN)
+			return err;
+		err = left ? 0 : EADDRINUSE;
 		nanosleep(&ms, NULL);
 	}
+	return err;
+}
+
+static bool is_idle(struct ur_id *u)
+{
+	bool idle;
+
+	ur_id_lock(u);
+	idle = u->state == UR_ID_IDLE;
+	ur_id_unlock(u);
+	return idle;
+}
+
+static void stop_listening(struct ur_id *u)
+{
+	ur_id_lock(u);
+	ur_id_unlisten(u);
+	u->state = UR_ID_BOUND;
+	ur_id_unlock(u);
+}
+
+/* On all devices or on none; one that cannot start keeps nobody from the others. */
+static int listen_on_twins(struct ur_id *u, int backlog)
+{
+	int err = 0;
+
+	ur_id_start_twins(u);
+	for (struct ur_id *t = u->twins; t && !err; t = t->twins)
+		err = listen_on(t, backlog);
+	for (struct ur_id *t = u; t && err; t = t->twins)
+		stop_listening(t);
+	return err;
+}
+
+int rdma_listen(struct rdma_cm_id *id, int backlog)
+{
+	const struct sockaddr_in any = {.sin_family = AF_INET};
+	struct ur_id *u = ur_id_get(id);
+	int err;
+
+	if (!u)
+		return -1;
+	err = ur_id_start(u);
+	if (!err && is_idle(u))
+		err = ur_id_bind_everywhere(u, (const struct sockaddr *)&any);
+	err = err ? err : listen_on(u, backlog);
+	return ur_result(err ? err : listen_on_twins(u, backlog));
 }
 
 void ur_id_unlisten(struct ur_id *u)

@@ -10,11 +10,6 @@
 #include "verbs/verbs.h"
 #include "wire/frame.h"
 
-/* All joins of this process that hold a membership, for when an address goes away. Under the lock of `watched`'s engine. */
-static struct ur_list joins;
-static struct ur_engine_watch watch;
-static struct ur_engine *watched;
-
 static struct ur_mc *mc_of(struct ur_list *n)
 {
 	return ur_container_of(n, struct ur_mc, of_id);
@@ -155,12 +150,12 @@ static void lost(struct ur_mc *mc, ur_time now)
 
 static void device_changed(struct ur_engine_watch *w, enum ibv_event_type type)
 {
+	struct ur_id_device *d = ur_container_of(w, struct ur_id_device, watch);
 	struct ur_list *n, *tmp;
 
-	(void)w;
 	if (type != IBV_EVENT_GID_CHANGE)
 		return;
-	ur_list_for_each_safe (n, tmp, &joins) {
+	ur_list_for_each_safe (n, tmp, &d->joins) {
 		struct ur_mc *mc = ur_container_of(n, struct ur_mc, of_all);
 
 		if (ur_net_gid_find(mc->id->nic->net, &mc->sgid) < 0)
@@ -168,22 +163,18 @@ static void device_changed(struct ur_engine_watch *w, enum ibv_event_type type)
 	}
 }
 
-/* A forked child has an engine of its own, and none of its parent's joins. */
-static void watch_device(struct ur_engine *e)
+static void watch_device(struct ur_id_device *d)
 {
 	bool first;
 
-	ur_engine_lock(e);
-	first = watched != e;
-	if (first) {
-		watched = e;
-		ur_list_init(&joins);
-	}
-	ur_engine_unlock(e);
+	ur_engine_lock(d->engine);
+	first = !d->watched;
+	d->watched = true;
+	ur_engine_unlock(d->engine);
 	if (!first)
 		return;
-	watch.event = device_changed;
-	ur_engine_watch(e, &watch);
+	d->watch.event = device_changed;
+	ur_engine_watch(d->engine, &d->watch);
 }
 
 /* --- joining --- */
@@ -199,7 +190,7 @@ static int become_member(struct ur_id *u, struct ur_mc *mc, ur_time now)
 	if (err)
 		return err;
 	mc->member = true;
-	ur_list_add_tail(&joins, &mc->of_all);
+	ur_list_add_tail(&u->device->joins, &mc->of_all);
 	ur_list_add_tail(&u->mcs, &mc->of_id);
 	return 0;
 }
@@ -247,7 +238,7 @@ static int join_group(struct ur_id *u, const struct sockaddr *addr, bool send_on
 		err = !e ? ENOMEM : !ur_sa_gid(addr, &mc->group, &port) ? EINVAL : ur_id_start(u);
 	}
 	if (!err) {
-		watch_device(u->engine);
+		watch_device(u->device);
 		if (!send_only)
 			ur_engine_leave_at_signals(u->engine);
 		ur_id_lock(u);

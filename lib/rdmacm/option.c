@@ -63,17 +63,40 @@ static const struct option {
 	{RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, 0, ur_id_set_path},
 };
 
+static int set_locked(struct ur_id *u, const struct option *o, const void *optval, size_t optlen)
+{
+	int err;
+
+	ur_id_lock(u);
+	err = o->set(u, optval, optlen);
+	ur_id_unlock(u);
+	return err;
+}
+
+/* A wildcard whose port is taken on another device stays what it was on all. */
+static void undo_afonly(struct ur_id *u, bool before)
+{
+	for (; u; u = u->twins) {
+		ur_id_lock(u);
+		ur_id_set_afonly(u, before);
+		ur_id_unlock(u);
+	}
+}
+
 static int apply(struct ur_id *u, const struct option *o, const void *optval, size_t optlen)
 {
+	const bool afonly = u->afonly;
 	int err;
 
 	if (optlen && !optval)
 		return EFAULT;
 	if (o->len && optlen != o->len)
 		return EINVAL;
-	ur_id_lock(u);
-	err = o->set(u, optval, optlen);
-	ur_id_unlock(u);
+	err = set_locked(u, o, optval, optlen);
+	for (struct ur_id *t = u->twins; t && !err && o->level == RDMA_OPTION_ID; t = t->twins)
+		err = set_locked(t, o, optval, optlen);
+	if (err && o->set == set_afonly && u->twins)
+		undo_afonly(u, afonly);
 	return err;
 }
 

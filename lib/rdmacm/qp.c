@@ -98,14 +98,10 @@ int ur_id_qp_attr(struct ur_id *u, struct ibv_qp_attr *attr, int *mask)
 	if (u->id.qp_type == IBV_QPT_UD)
 		return ur_id_ud_qp_attr(u, attr, mask);
 	switch (attr->qp_state) {
-	case IBV_QPS_INIT:
-		return init_attr(u, attr, mask);
-	case IBV_QPS_RTR:
-		return rtr_attr(u, attr, mask);
-	case IBV_QPS_RTS:
-		return rts_attr(u, attr, mask);
-	default:
-		return EINVAL;
+	case IBV_QPS_INIT: return init_attr(u, attr, mask);
+	case IBV_QPS_RTR: return rtr_attr(u, attr, mask);
+	case IBV_QPS_RTS: return rts_attr(u, attr, mask);
+	default: return EINVAL;
 	}
 }
 
@@ -318,7 +314,7 @@ static bool take_type(struct ur_id *u, enum ibv_qp_type type)
 static int create_qp(struct ur_id *u, struct ibv_qp_init_attr_ex *attr)
 {
 	enum ibv_qp_type before = u->id.qp_type;
-	struct ibv_qp *qp;
+	struct ibv_qp *qp = NULL;
 	int err = complete_attr(u, attr);
 
 	if (err)
@@ -368,7 +364,7 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
 void rdma_destroy_qp(struct rdma_cm_id *id)
 {
 	struct ur_id *u = ur_id_enter(id);
-	struct ibv_qp *qp;
+	struct ibv_qp *qp = NULL;
 
 	if (!u)
 		return;

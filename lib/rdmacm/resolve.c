@@ -14,11 +14,7 @@
 
 int ur_id_start(struct ur_id *u)
 {
-	int err = ur_engine_start(u->engine);
-
-	if (!err)
-		ur_channel_set_engine(u->engine);
-	return err;
+	return ur_engine_start(u->engine);
 }
 
 uint8_t ur_id_path_mtu(const struct ur_id *u)
@@ -138,7 +134,7 @@ static int choose_destination(const struct ur_id *u, const struct sockaddr *dst,
 	const bool ours = ur_net_gid_find(u->nic->net, gid) >= 0;
 
 	if (ours || (!ur_gid_any(gid) && !ur_gid_loopback(gid)))
-		return u->loopback && !ours ? EINVAL : ur_id_check_scope(u, dst) ? ENETUNREACH : 0;
+		return u->loopback && !ours ? EINVAL : ur_scope_check(u->engine, dst) ? ENETUNREACH : 0;
 	if (ur_gid_is_zero(&u->sgid))
 		return own_address(u, dst->sa_family, gid);
 	*gid = u->sgid;
@@ -223,10 +219,11 @@ static int resolve_addr(struct ur_id *u, const struct sockaddr *src, const struc
 
 int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src_addr, struct sockaddr *dst_addr, int timeout_ms)
 {
-	struct ur_id *u;
+	struct ur_id *u = ur_id_get(id);
 
-	if (!dst_addr)
-		return ur_id_get(id) ? ur_fail(EINVAL) : -1;
+	if (!u || !dst_addr)
+		return u ? ur_fail(EINVAL) : -1;
+	ur_id_place_towards(u, src_addr, dst_addr);
 	u = ur_id_enter_started(id);
 	return u ? ur_id_unlock_and_wait(u, resolve_addr(u, src_addr, dst_addr, timeout_ms)) : -1;
 }

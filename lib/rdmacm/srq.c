@@ -11,25 +11,15 @@
 
 /* --- the XRC domain --- */
 
-/* Under UR_FORK_XRCD. */
-static struct {
-	struct ibv_context *ctx; /* a child has another one than its parent */
-	struct ibv_xrcd *xrcd;
-} shared;
-
 struct ibv_xrcd *ur_id_default_xrcd(struct ur_id *u)
 {
 	struct ibv_xrcd_init_attr attr = {.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1, .oflags = O_CREAT};
 	struct ibv_xrcd *xrcd;
 
 	ur_fork_lock(UR_FORK_XRCD);
-	if (shared.ctx != u->ctx) {
-		shared.xrcd = NULL;
-		shared.ctx = u->ctx;
-	}
-	if (!shared.xrcd)
-		shared.xrcd = ibv_open_xrcd(u->ctx, &attr);
-	xrcd = shared.xrcd;
+	if (!u->device->xrcd)
+		u->device->xrcd = ibv_open_xrcd(u->ctx, &attr);
+	xrcd = u->device->xrcd;
 	ur_fork_unlock(UR_FORK_XRCD);
 	return xrcd;
 }

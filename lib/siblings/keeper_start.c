@@ -97,11 +97,20 @@ static int between(void *arg)
 
 /* --- in the process itself --- */
 
-static atomic_int starting; /* the process that starts one; not a child of its that is forked meanwhile */
+/* The process that starts some, not a child of its that is forked meanwhile; and how many. */
+static atomic_int starter;
+static atomic_uint starting;
 
 bool ur_keeper_is_starting(void)
 {
-	return atomic_load(&starting) == getpid();
+	return atomic_load(&starting) && atomic_load(&starter) == getpid();
+}
+
+static void begin_starting(void)
+{
+	if (atomic_exchange(&starter, getpid()) != getpid())
+		atomic_store(&starting, 0);
+	atomic_fetch_add(&starting, 1);
 }
 
 static int spawn_keeper(struct start *s)
@@ -111,13 +120,13 @@ static int spawn_keeper(struct start *s)
 	s->stack = malloc((size_t)2 * STACK);
 	if (!s->stack)
 		return ENOMEM;
-	atomic_store(&starting, getpid());
+	begin_starting();
 	child = clone(between, s->stack + 2 * STACK, CLONE_VM | CLONE_VFORK, s);
 	if (child < 0)
 		s->err = errno;
 	else
 		waitpid(child, NULL, __WCLONE);
-	atomic_store(&starting, 0);
+	atomic_fetch_sub(&starting, 1);
 	free(s->stack);
 	return s->err;
 }

@@ -209,25 +209,25 @@ int ibv_close_device(struct ibv_context *context)
 
 /* --- for lib/rdmacm --- */
 
-static struct ibv_context *shared; /* under UR_FORK_CONTEXT */
+static struct ibv_context *shared[UR_DEVICES]; /* in the order of the engines; under UR_FORK_CONTEXT */
 
 /* A parent's context is left as it is: ids of the parent still point to it. With the lock. */
-static struct ibv_context *current_shared(void)
+static struct ibv_context *current_shared(unsigned device)
 {
-	return shared && !uv_is_foreign(uv_context(shared)) ? shared : NULL;
+	return shared[device] && !uv_is_foreign(uv_context(shared[device])) ? shared[device] : NULL;
 }
 
 /* Not opened under the lock, which a fork takes: opening waits for the engine's. */
-static struct ibv_context *open_shared(struct uv_device *d)
+static struct ibv_context *open_shared(struct uv_device *d, unsigned device)
 {
 	struct ibv_context *mine = ibv_open_device(&d->dev), *ctx;
 	int err = errno;
 
 	ur_fork_lock(UR_FORK_CONTEXT);
-	ctx = current_shared();
+	ctx = current_shared(device);
 	if (!ctx && mine) {
 		uv_context_get(uv_context(mine)); /* ids have it still when a program closes what it found in one */
-		shared = ctx = mine;
+		shared[device] = ctx = mine;
 	}
 	ur_fork_unlock(UR_FORK_CONTEXT);
 	if (mine && ctx != mine)
@@ -236,20 +236,23 @@ static struct ibv_context *open_shared(struct uv_device *d)
 	return ctx;
 }
 
-struct ibv_context *ur_verbs_context(void)
+struct ibv_context *ur_verbs_context(unsigned device)
 {
-	struct ibv_context *ctx;
-	struct uv_device *d;
-	int err = uv_device_current(&d);
+	struct uv_device *d[UR_DEVICES];
+	struct ibv_context *ctx = NULL;
+	unsigned n;
+	int err = uv_devices_current(d, &n);
 
 	if (err)
 		return uv_null(err);
-	ur_fork_lock(UR_FORK_CONTEXT);
-	ctx = current_shared();
-	ur_fork_unlock(UR_FORK_CONTEXT);
-	if (!ctx)
-		ctx = open_shared(d);
-	uv_device_put(d);
+	errno = ENODEV;
+	if (device < n) {
+		ur_fork_lock(UR_FORK_CONTEXT);
+		ctx = current_shared(device);
+		ur_fork_unlock(UR_FORK_CONTEXT);
+		ctx = ctx ? ctx : open_shared(d[device], device);
+	}
+	uv_devices_put(d, &n);
 	return ctx;
 }
 
@@ -275,6 +278,11 @@ struct ibv_pd *ur_verbs_default_pd(struct ibv_context *ctx)
 		return fresh;
 	ibv_dealloc_pd(fresh); /* another thread was first */
 	return pd;
+}
+
+void ur_verbs_keep_pd(struct ibv_pd *pd)
+{
+	uv_pd_get(pd);
 }
 
 struct ur_engine *ur_verbs_engine(struct ibv_context *ctx)

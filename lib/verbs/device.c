@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The device list: ibv_get_device_list(3) and what can be asked of a device that is not open. There is one device, that of the
- * process's engine; after fork the child's engine has its own. A device lives as long as a list or a context refers to it, and the
- * current one always.
+ * The device list: ibv_get_device_list(3) and what can be asked of a device that is not open. There is one for each of the process's
+ * engines; after fork the child's engines have their own. A device lives as long as a list or a context refers to it, and the
+ * current ones always.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "host/device/sysfs.h"
 #include "verbs/device.h"
 
-static struct uv_device *current; /* under UR_FORK_DEVICE */
+static struct uv_device *current[UR_DEVICES]; /* in the order of the engines; under UR_FORK_DEVICE */
 
 static struct uv_device *device_new(struct ur_engine *engine)
 {
@@ -62,51 +62,70 @@ static void explain(int err)
 		fprintf(stderr, "uroce: %s\n", ur_engine_error());
 }
 
-int uv_device_current(struct uv_device **out)
+/* Makes *at the device of that engine; what was there instead, a parent's, is put into *old. */
+static int renew(struct uv_device **at, struct ur_engine *engine, struct uv_device **old)
 {
-	struct uv_device *old = NULL;
+	struct uv_device *d;
+
+	if (*at && (*at)->engine == engine && !ur_engine_foreign(engine))
+		return 0;
+	d = device_new(engine);
+	if (!d)
+		return ENOMEM;
+	*old = *at;
+	*at = d;
+	return 0;
+}
+
+int uv_devices_current(struct uv_device *out[UR_DEVICES], unsigned *n)
+{
+	struct uv_device *old[UR_DEVICES] = {NULL};
 	struct ur_engine *engine;
 	int err = ur_engine_open(&engine);
 
+	*n = 0;
 	if (err) {
 		explain(err);
 		return err;
 	}
 	ur_fork_lock(UR_FORK_DEVICE);
-	if (!current || current->engine != engine || ur_engine_foreign(current->engine)) {
-		struct uv_device *d = device_new(engine);
-
-		if (d) {
-			old = current;
-			current = d;
-		} else {
-			err = ENOMEM;
-		}
-	}
-	if (!err) {
-		uv_device_get(current);
-		*out = current;
+	for (unsigned i = 0; engine && !err; i++, engine = ur_engine_next(engine)) {
+		err = renew(&current[i], engine, &old[i]);
+		if (err)
+			break;
+		uv_device_get(current[i]);
+		out[(*n)++] = current[i];
 	}
 	ur_fork_unlock(UR_FORK_DEVICE);
-	if (old)
-		uv_device_put(old);
+	for (unsigned i = 0; i < UR_DEVICES; i++)
+		if (old[i])
+			uv_device_put(old[i]);
+	if (err)
+		uv_devices_put(out, n);
 	return err;
+}
+
+void uv_devices_put(struct uv_device *devices[UR_DEVICES], unsigned *n)
+{
+	while (*n)
+		uv_device_put(devices[--*n]);
 }
 
 struct ibv_device **ibv_get_device_list(int *num_devices)
 {
-	struct ibv_device **list = calloc(2, sizeof(*list));
-	struct uv_device *d = NULL;
+	struct ibv_device **list = calloc(UR_DEVICES + 1, sizeof(*list));
+	struct uv_device *d[UR_DEVICES];
+	unsigned n;
 
 	if (num_devices)
 		*num_devices = 0;
 	if (!list)
 		return uv_null(ENOMEM);
-	if (uv_device_current(&d))
-		return list;
-	list[0] = &d->dev;
+	uv_devices_current(d, &n);
+	for (unsigned i = 0; i < n; i++)
+		list[i] = &d[i]->dev;
 	if (num_devices)
-		*num_devices = 1;
+		*num_devices = (int)n;
 	return list;
 }
 

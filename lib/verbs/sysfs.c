@@ -76,20 +76,23 @@ static int read_own(const char *path, char *buf, size_t size)
 {
 	static const char class_dir[] = UR_SYSFS_CLASS "/";
 	struct search s = {.buf = buf, .size = size, .length = -1};
-	struct uv_device *d;
-	size_t n;
+	struct uv_device *d[UR_DEVICES];
+	unsigned count;
 	int err = ENOENT;
 
-	if (strncmp(path, class_dir, sizeof(class_dir) - 1) != 0 || !ur_engine_current() || uv_device_current(&d)) {
+	if (strncmp(path, class_dir, sizeof(class_dir) - 1) != 0 || !ur_engine_current() || uv_devices_current(d, &count)) {
 		errno = ENOENT;
 		return -1;
 	}
-	n = strlen(d->dev.ibdev_path);
-	if (strncmp(path, d->dev.ibdev_path, n) == 0 && path[n] == '/') {
-		s.path = path + n + 1;
-		err = search_files(d->engine, &s);
+	for (unsigned i = 0; i < count; i++) {
+		size_t n = strlen(d[i]->dev.ibdev_path);
+
+		if (strncmp(path, d[i]->dev.ibdev_path, n) == 0 && path[n] == '/') {
+			s.path = path + n + 1;
+			err = search_files(d[i]->engine, &s);
+		}
 	}
-	uv_device_put(d);
+	uv_devices_put(d, &count);
 	if (s.length < 0)
 		errno = err ? err : ENOENT;
 	return s.length;

@@ -19,16 +19,19 @@ struct ur_nic;
 struct ur_qp;
 
 /*
- * The context that all rdma_cm ids of this process share. Opened at the first call and never closed; starts nothing. A child gets
- * its own after fork. NULL and errno (ENODEV when there is no device) otherwise. Do not call it under the engine's lock.
+ * The context that all rdma_cm ids on a device share; devices are counted from 0. Opened at the first call and never closed; starts
+ * nothing. A child gets its own after fork. NULL and errno (ENODEV when there is no such device) otherwise. Do not call it under an
+ * engine's lock.
  */
-struct ibv_context *ur_verbs_context(void);
+struct ibv_context *ur_verbs_context(unsigned device);
 
 /*
  * The protection domain of ids that bring none (rdma_create_qp(3)); one for each context, made at the first call, gone with it.
  * NULL and errno. Not under the lock.
  */
 struct ibv_pd *ur_verbs_default_pd(struct ibv_context *ctx);
+/* Keeps a protection domain from being deallocated, until the process ends. */
+void ur_verbs_keep_pd(struct ibv_pd *pd);
 
 /* NULL when ctx is not one of ours. */
 struct ur_engine *ur_verbs_engine(struct ibv_context *ctx);

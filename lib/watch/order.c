@@ -82,7 +82,11 @@ static int by_order(const void *a, const void *b, void *order)
 
 	if (!c)
 		c = compare(a, b, UR_WATCH_PID);
-	return c ? c : compare(a, b, UR_WATCH_QP);
+	if (!c)
+		c = compare(a, b, UR_WATCH_QP);
+	return c ? c
+		 : strcmp(((const struct ur_watch_row *)a)->process->status.interface,
+			  ((const struct ur_watch_row *)b)->process->status.interface);
 }
 
 void ur_watch_sort(struct ur_watch_row *rows, unsigned n, enum ur_watch_key key, bool reverse)

@@ -135,7 +135,6 @@ static void put_each(FILE *f, const struct ur_watch_sample *sample, const char *
 
 char *ur_watch_prometheus(const struct ur_watch_sample *sample, const char *prefix)
 {
-	unsigned readable = 0;
 	char *text = NULL;
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
@@ -143,10 +142,8 @@ char *ur_watch_prometheus(const struct ur_watch_sample *sample, const char *pref
 
 	if (!f)
 		return NULL;
-	for (unsigned i = 0; i < sample->count; i++)
-		readable += !sample->process[i]->unreadable;
 	put_head(f, "uroce_processes", "gauge", "processes of this host whose counters follow");
-	fprintf(f, "uroce_processes %u\n", readable);
+	fprintf(f, "uroce_processes %u\n", ur_watch_process_count(sample, false));
 	put_each(f, sample, "uroce_info", "always 1: kind of port, and version, of the process", put_info);
 	put_each(f, sample, "uroce_qps", "queue pairs of the process in each state; if more than 1024, only the first ones", put_qps);
 	for (unsigned c = 0; c < UR_C_COUNT; c++)

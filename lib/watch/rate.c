@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What changed between two samples, per second. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "watch/watch.h"
 
@@ -25,11 +26,11 @@ struct ur_watch_rates ur_watch_rates(const struct ur_status_qp *was, const struc
 	return r;
 }
 
-static int by_pid(const void *key, const void *element)
+int ur_watch_process_compare(const void *a, const void *b)
 {
-	int pid = *(const int *)key, other = (*(struct ur_watch_process *const *)element)->pid;
+	const struct ur_watch_process *x = *(struct ur_watch_process *const *)a, *y = *(struct ur_watch_process *const *)b;
 
-	return pid < other ? -1 : pid > other;
+	return x->pid != y->pid ? (x->pid < y->pid ? -1 : 1) : strcmp(x->status.interface, y->status.interface);
 }
 
 static int by_number(const void *key, const void *element)
@@ -39,18 +40,48 @@ static int by_number(const void *key, const void *element)
 	return qpn < other ? -1 : qpn > other;
 }
 
-const struct ur_watch_process *ur_watch_process_find(const struct ur_watch_sample *sample, int pid)
+unsigned ur_watch_process_count(const struct ur_watch_sample *sample, bool all)
 {
-	struct ur_watch_process *const *found =
-		sample ? bsearch(&pid, sample->process, sample->count, sizeof(sample->process[0]), by_pid) : NULL;
+	unsigned n = 0;
+	int last = 0;
 
+	for (unsigned i = 0; i < sample->count; i++) {
+		const struct ur_watch_process *p = sample->process[i];
+
+		if ((all || !p->unreadable) && p->pid != last) {
+			last = p->pid;
+			n++;
+		}
+	}
+	return n;
+}
+
+struct key {
+	int pid;
+	const char *interface; /* no longer than what is published */
+};
+
+static int by_key(const void *key, const void *element)
+{
+	const struct ur_watch_process *p = *(struct ur_watch_process *const *)element;
+	const struct key *k = key;
+
+	return k->pid != p->pid ? (k->pid < p->pid ? -1 : 1) : strncmp(k->interface, p->status.interface, UR_STATUS_TEXT - 1);
+}
+
+const struct ur_watch_process *ur_watch_process_find(const struct ur_watch_sample *sample, int pid, const char *interface)
+{
+	struct ur_watch_process *const *found = NULL;
+
+	if (sample)
+		found = bsearch(&(struct key){pid, interface}, sample->process, sample->count, sizeof(sample->process[0]), by_key);
 	return found && !(*found)->unreadable ? *found : NULL;
 }
 
 /* What was known of the same process before; NULL when nothing was. */
 static const struct ur_watch_process *same_process(const struct ur_watch_sample *before, const struct ur_watch_process *p)
 {
-	const struct ur_watch_process *found = ur_watch_process_find(before, p->pid);
+	const struct ur_watch_process *found = ur_watch_process_find(before, p->pid, p->status.interface);
 
 	return found && found->born == p->born && found->status.started == p->status.started ? found : NULL;
 }

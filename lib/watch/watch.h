@@ -8,7 +8,7 @@
 
 #include "observe/status.h"
 
-/* A process, as the kernel knows it, and what it publishes. */
+/* A process, as the kernel knows it, and what it publishes of one of its devices. */
 struct ur_watch_process {
 	int pid;
 	unsigned uid;
@@ -23,7 +23,7 @@ struct ur_watch_process {
 struct ur_watch_sample {
 	ur_time at;
 	unsigned count;
-	struct ur_watch_process *process[]; /* by pid */
+	struct ur_watch_process *process[]; /* by pid, and by interface */
 };
 
 /* What changes with time, in a second. */
@@ -41,8 +41,12 @@ struct ur_watch_row {
 
 /* --- rate.c --- */
 
-/* What the process publishes; NULL when it is not there or cannot be read, or when `sample` is NULL. */
-const struct ur_watch_process *ur_watch_process_find(const struct ur_watch_sample *sample, int pid);
+/* How many processes there are, however many devices each of them has; those that cannot be read, too, if `all`. */
+unsigned ur_watch_process_count(const struct ur_watch_sample *sample, bool all);
+/* Sorts the processes of a sample, for qsort(3). */
+int ur_watch_process_compare(const void *a, const void *b);
+/* What the process publishes of the device on that interface; NULL when it is not there or cannot be read, or when `sample` is NULL. */
+const struct ur_watch_process *ur_watch_process_find(const struct ur_watch_sample *sample, int pid, const char *interface);
 /*
  * `was` is what was known of the same QP before. Counters that went back began anew meanwhile; the QP may have been reset. Rates are those
  * between the times at which the two were written; 0 when that is the same time, because a process that does something writes anew.

@@ -19,9 +19,11 @@
 #include <unistd.h>
 
 #include "host/clock.h"
+#include "host/device/device.h"
 
 #define LINK "/memfd:" UR_STATUS_FILE " (deleted)"
-#define CANDIDATES 4 /* that one process may have, and copies of one, before it is given up */
+#define TRIES 4               /* copies of one descriptor, before it is given up */
+#define CANDIDATES UR_DEVICES /* that one process may have, copies included */
 #define PAUSE_NS 20000
 
 /* --- one process --- */
@@ -109,7 +111,7 @@ static enum ur_status_verdict read_status(int fd, size_t bytes, int number, stru
 	size_t n = bytes < sizeof(*copy) ? bytes : sizeof(*copy);
 	uint32_t before, after;
 
-	for (unsigned i = 0; i < CANDIDATES && verdict == UR_STATUS_BUSY; i++) {
+	for (unsigned i = 0; i < TRIES && verdict == UR_STATUS_BUSY; i++) {
 		if (i)
 			nanosleep(&pause, NULL);
 		if (!read_changes(fd, &before) || pread(fd, copy, n, 0) != (ssize_t)n)
@@ -134,6 +136,8 @@ static bool try_descriptor(const char *path, int number, struct ur_status *copy,
 	verdict = read_status(fd, bytes, number, copy, &p->status);
 	close(fd);
 	p->unreadable = verdict == UR_STATUS_OTHER;
+	if (p->unreadable)
+		p->status.interface[0] = 0;
 	return verdict == UR_STATUS_GOOD || verdict == UR_STATUS_OTHER;
 }
 
@@ -145,34 +149,13 @@ static bool is_ours(int dir, const char *name)
 	return n == (ssize_t)strlen(LINK) && memcmp(link, LINK, (size_t)n) == 0;
 }
 
-static bool look_into(const char *pid, struct ur_status *copy, struct ur_watch_process *p)
-{
-	unsigned tried = 0;
-	char path[320];
-	struct dirent *e;
-	bool found = false;
-	DIR *d;
-
-	snprintf(path, sizeof(path), "/proc/%.20s/fd", pid);
-	d = opendir(path);
-	while (d && !found && tried < CANDIDATES && (e = readdir(d))) {
-		if (!is_ours(dirfd(d), e->d_name))
-			continue;
-		tried++;
-		snprintf(path, sizeof(path), "/proc/%.20s/fd/%s", pid, e->d_name);
-		found = try_descriptor(path, own_number(pid), copy, p);
-	}
-	if (d)
-		closedir(d);
-	return found;
-}
-
-static bool read_process(const char *pid, struct ur_status *copy, struct ur_watch_process *p)
+/* What the kernel knows of it. */
+static bool describe(const char *pid, struct ur_watch_process *p)
 {
 	char path[64];
 	struct stat st;
 
-	if (!look_into(pid, copy, p) || !read_stat(pid, p))
+	if (!read_stat(pid, p))
 		return false;
 	snprintf(path, sizeof(path), "/proc/%.20s", pid);
 	p->pid = atoi(pid);
@@ -180,7 +163,11 @@ static bool read_process(const char *pid, struct ur_status *copy, struct ur_watc
 	return true;
 }
 
-/* --- all --- */
+/* What one sample needs in addition to its result. */
+struct looking {
+	struct ur_status copy;
+	struct ur_watch_process process;
+};
 
 static bool append_process(struct ur_watch_sample **sample, const struct ur_watch_process *p)
 {
@@ -199,26 +186,49 @@ static bool append_process(struct ur_watch_sample **sample, const struct ur_watc
 	return true;
 }
 
-static int by_pid(const void *a, const void *b)
+/* A descriptor may have been duplicated: what it stands for is taken once. */
+static bool is_there(const struct ur_watch_sample *sample, const struct ur_watch_process *p)
 {
-	int x = (*(struct ur_watch_process *const *)a)->pid, y = (*(struct ur_watch_process *const *)b)->pid;
-
-	return x < y ? -1 : x > y;
+	for (unsigned i = sample->count; i-- > 0 && sample->process[i]->pid == p->pid;)
+		if (!ur_watch_process_compare(&sample->process[i], &p))
+			return true;
+	return false;
 }
 
-/* What one sample needs in addition to its result. */
-struct looking {
-	struct ur_status copy;
-	struct ur_watch_process process;
-};
+/* Reads what lies behind the descriptors of one process. False when memory is short. */
+static bool look_into(const char *pid, struct looking *l, struct ur_watch_sample **sample)
+{
+	struct ur_watch_process *p = &l->process;
+	unsigned tried = 0;
+	char path[320];
+	struct dirent *e;
+	bool room = true;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/fd", pid);
+	d = opendir(path);
+	while (d && room && tried < CANDIDATES && (e = readdir(d))) {
+		if (!is_ours(dirfd(d), e->d_name))
+			continue;
+		if (!tried++ && !describe(pid, p))
+			break;
+		snprintf(path, sizeof(path), "/proc/%.20s/fd/%s", pid, e->d_name);
+		if (try_descriptor(path, own_number(pid), &l->copy, p) && !is_there(*sample, p))
+			room = append_process(sample, p);
+	}
+	if (d)
+		closedir(d);
+	return room;
+}
+
+/* --- all --- */
 
 static bool look_at_all(DIR *proc, struct looking *l, struct ur_watch_sample **sample)
 {
 	struct dirent *e;
 
 	while ((e = readdir(proc)))
-		if (isdigit((unsigned char)e->d_name[0]) && read_process(e->d_name, &l->copy, &l->process) &&
-		    !append_process(sample, &l->process))
+		if (isdigit((unsigned char)e->d_name[0]) && !look_into(e->d_name, l, sample))
 			return false;
 	return true;
 }
@@ -239,7 +249,7 @@ struct ur_watch_sample *ur_watch_find(void)
 		errno = err;
 		return NULL;
 	}
-	qsort(sample->process, sample->count, sizeof(sample->process[0]), by_pid);
+	qsort(sample->process, sample->count, sizeof(sample->process[0]), ur_watch_process_compare);
 	sample->at = ur_clock_now();
 	return sample;
 }

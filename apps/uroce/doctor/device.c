@@ -205,7 +205,7 @@ void ur_doctor_read_device(struct ur_doctor_facts *f)
 {
 	struct ur_view v;
 
-	if (ur_view_open(&v, f->dev_why, sizeof(f->dev_why)))
+	if (ur_view_open(&v, 0, f->dev_why, sizeof(f->dev_why)))
 		return;
 	snprintf(f->dev, sizeof(f->dev), "%s", v.device.info.ifname);
 	f->mtu = v.device.info.owned ? v.device.info.mtu : v.device.hostif.whole_mtu;

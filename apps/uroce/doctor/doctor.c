@@ -60,6 +60,8 @@ static int check_settings(void)
 
 	if (ur_config_load(&c, err, sizeof(err)))
 		return ur_cmd_fail(UR_EXIT_USAGE, "%s", err);
+	if (strchr(c.dev, ','))
+		return ur_cmd_fail(UR_EXIT_USAGE, "doctor looks at one interface at a time: name one with --dev, not %s", c.dev);
 	if (!c.dev[0] && (c.vdev[0] || c.eal[0]))
 		return ur_cmd_fail(UR_EXIT_USAGE,
 				   "doctor looks at interfaces that are shared with the kernel, and the settings name a port "

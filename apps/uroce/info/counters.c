@@ -45,23 +45,23 @@ static void print_table(const struct ur_watch_sample *l, bool all)
 	}
 }
 
-static bool uses_device(const struct ur_processes *v, int pid)
+static bool uses_device(const struct ur_processes *v, const char *interface, const struct ur_watch_process *p)
 {
 	for (unsigned i = 0; v && i < v->count; i++)
-		if (v->processes[i].pid == pid)
+		if (v->processes[i].pid == p->pid && !strncmp(interface, p->status.interface, UR_STATUS_TEXT - 1))
 			return true;
 	return !v;
 }
 
 /* Leaves those that can be read and use the device, `v`; NULL is any. */
-static void choose(struct ur_watch_sample *l, const struct ur_processes *v)
+static void choose(struct ur_watch_sample *l, const struct ur_processes *v, const char *interface)
 {
 	unsigned kept = 0;
 
 	for (unsigned i = 0; i < l->count; i++) {
 		struct ur_watch_process *p = l->process[i];
 
-		if (!p->unreadable && uses_device(v, p->pid))
+		if (!p->unreadable && uses_device(v, interface, p))
 			l->process[kept++] = p;
 		else
 			free(p);
@@ -78,7 +78,7 @@ int ur_info_counters(const struct ur_device *d, bool all)
 		return ur_cmd_fail(UR_EXIT_FAIL, "cannot list the processes of this host: %s", strerror(errno));
 	if (d && ur_processes_list(d->key, &v))
 		v = NULL;
-	choose(sample, v);
+	choose(sample, v, d ? d->info.ifname : NULL);
 	if (sample->count || all)
 		print_table(sample, all);
 	if (!sample->count)

@@ -70,13 +70,13 @@ static void print_routes(const struct ur_net *net)
 	}
 }
 
-static int show_device(void)
+static int show_device(unsigned index)
 {
 	struct ur_view v;
 	char err[512];
 	int rc;
 
-	if (ur_view_open(&v, err, sizeof(err)))
+	if (ur_view_open(&v, index, err, sizeof(err)))
 		return ur_cmd_fail(UR_EXIT_FAIL, "%s", err);
 	print_device(&v.device.info, v.device.info.owned ? v.device.info.mtu : v.device.hostif.whole_mtu);
 	if (ur_device_has_address(v.net)) {
@@ -87,6 +87,22 @@ static int show_device(void)
 	if (!rc && ur_device_obstacle(&v.device.info, &v.device.hostif, v.net, err, sizeof(err)))
 		rc = ur_cmd_fail(UR_EXIT_FAIL, "%s", err);
 	ur_view_close(&v);
+	return rc;
+}
+
+static int show_devices(void)
+{
+	const unsigned n = ur_view_count();
+	int rc = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		int failed;
+
+		if (i)
+			putchar('\n');
+		failed = show_device(i);
+		rc = rc ? rc : failed;
+	}
 	return rc;
 }
 
@@ -110,14 +126,19 @@ static int show_config(void)
 /* Without a device they are those of all processes. */
 static int show_counters(bool with_zeros)
 {
+	const unsigned n = ur_view_count();
 	struct ur_view v;
 	char err[512];
-	int rc;
+	int rc = 0;
 
-	if (ur_view_open(&v, err, sizeof(err)))
-		return ur_info_counters(NULL, with_zeros);
-	rc = ur_info_counters(&v.device, with_zeros);
-	ur_view_close(&v);
+	for (unsigned i = 0; i < n && !rc; i++) {
+		if (ur_view_open(&v, i, err, sizeof(err)))
+			return ur_info_counters(NULL, with_zeros);
+		if (n > 1)
+			printf("%s%s (%s)\n", i ? "\n" : "", v.device.info.name, v.device.info.ifname);
+		rc = ur_info_counters(&v.device, with_zeros);
+		ur_view_close(&v);
+	}
 	return rc;
 }
 
@@ -162,7 +183,7 @@ static int run_info(int argc, char **argv)
 	if (pci)
 		return ur_info_pci();
 	if (!config && !counters)
-		return show_device();
+		return show_devices();
 	if (config)
 		rc = show_config();
 	if (counters && config)

@@ -40,9 +40,9 @@ static void print_port(const struct ur_process_port *p)
 		printf(ur_gid_is_v4(&p->gid) ? "%s:%u\n" : "[%s]:%u\n", ur_gid_ip(&p->gid, addr), p->port);
 }
 
-static void print_uses(const struct ur_watch_sample *look, int pid)
+static void print_uses(const struct ur_watch_sample *look, int pid, const char *interface)
 {
-	const struct ur_watch_process *p = ur_watch_process_find(look, pid);
+	const struct ur_watch_process *p = ur_watch_process_find(look, pid, interface);
 
 	if (p && p->status.uses[0])
 		printf("        uses %s\n", p->status.uses);
@@ -80,7 +80,7 @@ int ur_info_processes(const struct ur_device *d)
 		else
 			printf("of user %u\n", (unsigned)p->uid);
 		if (p->known) {
-			print_uses(look, (int)p->pid);
+			print_uses(look, (int)p->pid, d->info.ifname);
 			ur_info_keeper(p->pid);
 			print_copies(p);
 		}

@@ -86,7 +86,13 @@ static int make_link(const char *target, const char *dir, const char *name)
 	return symlink(target, path) ? failed("make the link", path) : 0;
 }
 
-/* Two trees below `top`: sys, to lie over /sys/class, and dev, to lie over /dev/infiniband. */
+/* The devices of the settings. */
+struct views {
+	struct ur_view view[UR_DEVICES];
+	unsigned n;
+};
+
+/* A device in two trees below `top`: sys, to lie over /sys/class, and dev, to lie over /dev/infiniband. */
 static int make_trees(const struct ur_view *v, const char *top)
 {
 	char dir[PATH_MAX - 128], hardware[128], node[128];
@@ -165,14 +171,15 @@ static int rebuild_dev(const char *top)
 	return rc;
 }
 
-static int mount_trees(const struct ur_view *v, const char *top)
+static int mount_trees(const struct views *v, const char *top)
 {
 	bool have_dir;
-	int rc;
+	int rc = 0;
 
 	if (mount("tmpfs", top, "tmpfs", MS_NOSUID, "mode=755"))
 		return failed("mount a tmpfs on", top);
-	rc = make_trees(v, top);
+	for (unsigned i = 0; i < v->n && !rc; i++)
+		rc = make_trees(&v->view[i], top);
 	have_dir = !rc && (!mkdir(UR_DEV_DIR, 0755) || errno == EEXIST);
 	if (!rc && !have_dir && errno != EACCES && errno != EPERM)
 		rc = failed("make the directory", UR_DEV_DIR);
@@ -227,14 +234,32 @@ static void explain(const char *device, int err)
 		    failed_what, failed_path, strerror(err), needs(err), node, node);
 }
 
+static void close_views(struct views *v)
+{
+	while (v->n)
+		ur_view_close(&v->view[--v->n]);
+}
+
+static int open_views(struct views *v)
+{
+	const unsigned count = ur_view_count();
+	char err[512];
+
+	for (v->n = 0; v->n < count; v->n++)
+		if (ur_view_open(&v->view[v->n], v->n, err, sizeof(err))) {
+			close_views(v);
+			return ur_cmd_fail(UR_EXIT_FAIL, "%s", err);
+		}
+	return 0;
+}
+
 int ur_files_provide(void)
 {
-	struct ur_view v;
-	char err[512];
-	int rc;
+	static struct views v;
+	int rc = open_views(&v);
 
-	if (ur_view_open(&v, err, sizeof(err)))
-		return ur_cmd_fail(UR_EXIT_FAIL, "%s", err);
+	if (rc)
+		return rc;
 	rc = own_namespace();
 	if (!rc) {
 		mode_t mask = umask(022); /* the topmost directory says who may enter all that lies below it */
@@ -243,7 +268,7 @@ int ur_files_provide(void)
 		umask(mask);
 	}
 	if (rc)
-		explain(v.device.info.name, rc);
-	ur_view_close(&v);
+		explain(v.view[0].device.info.name, rc);
+	close_views(&v);
 	return rc ? UR_EXIT_FAIL : 0;
 }

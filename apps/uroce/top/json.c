@@ -46,6 +46,7 @@ static json_t *qp_json(const struct ur_watch_row *row)
 			      "qp", (json_int_t)q->qpn, "type", ur_watch_type_name(q->type), "state", ur_watch_state_name(q->state), "mtu",
 			      (json_int_t)q->mtu);
 
+	json_object_set_new(o, "interface", json_string(row->process->status.interface));
 	json_object_set_new(o, "local", address_json(q, &q->local));
 	json_object_set_new(o, "peer", address_json(q, &q->peer));
 	json_object_set_new(o, "peer_qp", q->connected ? json_integer(q->dqpn) : json_null());

@@ -44,6 +44,7 @@ void ur_top_free(struct ur_top_view *v)
 void ur_top_summary(const struct ur_top_view *v, char *line, size_t room)
 {
 	char tx[8], rx[8], retransmits[8];
+	const unsigned processes = ur_watch_process_count(v->now, true);
 	struct ur_watch_rates sum = {.known = true};
 	size_t n;
 
@@ -52,7 +53,7 @@ void ur_top_summary(const struct ur_top_view *v, char *line, size_t room)
 		sum.rx_bits += v->rows[i].rates.rx_bits;
 		sum.retransmits += v->rows[i].rates.retransmits;
 	}
-	n = (size_t)snprintf(line, room, "%u process%s, %u QP%s", v->now->count, v->now->count == 1 ? "" : "es", v->all, ur_plural(v->all));
+	n = (size_t)snprintf(line, room, "%u process%s, %u QP%s", processes, processes == 1 ? "" : "es", v->all, ur_plural(v->all));
 	if (v->count != v->all && n < room)
 		n += (size_t)snprintf(line + n, room - n, " (%u shown)", v->count);
 	if (n < room)

@@ -218,10 +218,57 @@ static int find_owned(const struct ur_config *c, struct ur_device *d, char *err,
 	return 0;
 }
 
-static int find_shared(const struct ur_config *c, struct ur_device *d, char *err, size_t errlen)
+/* Item `index` of the list in `dev`, "" where there is none. */
+static void dev_item(const struct ur_config *c, unsigned index, char item[UR_CONFIG_STR])
 {
-	int r = ur_hostif_find(c->dev, &d->hostif, err, errlen);
+	const char *at = c->dev;
 
+	for (; index && *at; index--)
+		at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',');
+	at += strspn(at, " ");
+	snprintf(item, UR_CONFIG_STR, "%.*s", (int)strcspn(at, ", "), at);
+}
+
+unsigned ur_device_count(const struct ur_config *c)
+{
+	unsigned n = 1;
+
+	for (const char *at = strchr(c->dev, ','); at; at = strchr(at + 1, ','))
+		n++;
+	return n;
+}
+
+/* An interface can be one device only; two items of the list may mean the same one. */
+static int check_not_before(const struct ur_config *c, unsigned index, struct ur_device *d, char *err, size_t errlen)
+{
+	char item[UR_CONFIG_STR];
+	struct ur_hostif h;
+
+	for (unsigned i = 0; i < index; i++) {
+		dev_item(c, i, item);
+		if (ur_hostif_find(item, &h, err, errlen))
+			continue;
+		d->twins += memcmp(&h.mac, &d->hostif.mac, sizeof(h.mac)) == 0;
+		if (strcmp(h.name, d->hostif.name) != 0)
+			continue;
+		snprintf(err, errlen, "--dev %s names interface '%s' twice: leave one of them out", c->dev, h.name);
+		return EINVAL;
+	}
+	return 0;
+}
+
+static int find_shared(const struct ur_config *c, unsigned index, struct ur_device *d, char *err, size_t errlen)
+{
+	char item[UR_CONFIG_STR];
+	int r;
+
+	dev_item(c, index, item);
+	if (!*item && *c->dev) {
+		snprintf(err, errlen, "--dev %s has an empty item: name interfaces, separated by commas", c->dev);
+		return EINVAL;
+	}
+	r = ur_hostif_find(item, &d->hostif, err, errlen);
+	r = r ? r : check_not_before(c, index, d, err, errlen);
 	if (r)
 		return r;
 	snprintf(d->info.ifname, sizeof(d->info.ifname), "%s", d->hostif.name);
@@ -241,7 +288,7 @@ static uint64_t key_of(const struct ur_config *c, const struct ur_device_info *i
 	return ur_hash_bytes(h, info->mac.b, 6);
 }
 
-int ur_device_find(const struct ur_config *c, struct ur_device *d, char *err, size_t errlen)
+int ur_device_find(const struct ur_config *c, unsigned index, struct ur_device *d, char *err, size_t errlen)
 {
 	int r;
 
@@ -255,11 +302,19 @@ int ur_device_find(const struct ur_config *c, struct ur_device *d, char *err, si
 		snprintf(err, errlen, "--vdev and --pci name two devices: omit one of them");
 		return EINVAL;
 	}
-	r = (c->vdev[0] || c->pci[0] || (c->eal[0] && !c->dev[0]) ? find_owned : find_shared)(c, d, err, errlen);
+	if (ur_device_count(c) > UR_DEVICES) {
+		snprintf(err, errlen, "--dev names %u interfaces: a process can have %u at most", ur_device_count(c), UR_DEVICES);
+		return EINVAL;
+	}
+	if (c->vdev[0] || c->pci[0] || (c->eal[0] && !c->dev[0]))
+		r = find_owned(c, d, err, errlen);
+	else
+		r = find_shared(c, index, d, err, errlen);
 	if (r)
 		return r;
-	strcpy(d->info.name, "uroce0");
-	d->info.guid = eui64(&d->info.mac);
+	snprintf(d->info.name, sizeof(d->info.name), "uroce%u", index);
+	/* VLANs of an interface have its MAC address, and programs tell devices by their GUIDs. */
+	d->info.guid = eui64(&d->info.mac) ^ (uint64_t)d->twins << 24;
 	d->key = key_of(c, &d->info);
 	return 0;
 }

@@ -16,11 +16,17 @@ struct ur_device {
 	struct ur_device_info info;
 	struct ur_hostif hostif; /* of one that is shared with the kernel */
 	bool is_nic;             /* a PCI NIC of our own */
+	unsigned twins;          /* earlier devices of the process with the same MAC address */
 	uint64_t key;            /* names it among all of its network namespace (processes.h) */
 };
 
-/* The device that the settings mean. 0, or an errno and one sentence in err; ENODEV when they name none and none can be chosen. */
-int ur_device_find(const struct ur_config *c, struct ur_device *d, char *err, size_t errlen);
+/* How many devices the settings name: the interfaces that `dev` lists, or one. */
+unsigned ur_device_count(const struct ur_config *c);
+/*
+ * One of the devices that the settings mean: uroce0 is that of index 0. 0, or an errno and one sentence in err; ENODEV when they name none
+ * and none can be chosen, EINVAL for more than UR_DEVICES or an interface that is named twice.
+ */
+int ur_device_find(const struct ur_config *c, unsigned index, struct ur_device *d, char *err, size_t errlen);
 /* Makes the addresses and routes of `net` the device's. 0, or an errno and one sentence in err. */
 int ur_device_addresses(const struct ur_config *c, const struct ur_device *d, struct ur_net *net, char *err, size_t errlen);
 bool ur_device_has_address(const struct ur_net *net);

@@ -5,6 +5,8 @@
 
 #include "base/base.h"
 
+#define UR_DEVICES 16 /* of a process, at most */
+
 struct ur_device_info {
 	char name[64];   /* RDMA device name, "uroce0" */
 	char ifname[64]; /* the kernel interface, or the DPDK device's name */

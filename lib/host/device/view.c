@@ -34,14 +34,22 @@ static int create_net(struct ur_view *v)
 	return err;
 }
 
-int ur_view_open(struct ur_view *v, char *err, size_t errlen)
+unsigned ur_view_count(void)
+{
+	struct ur_config c;
+	char err[256];
+
+	return ur_config_load(&c, err, sizeof(err)) ? 1 : ur_device_count(&c);
+}
+
+int ur_view_open(struct ur_view *v, unsigned index, char *err, size_t errlen)
 {
 	struct ur_config c;
 	int r = ur_config_load(&c, err, errlen);
 
 	memset(v, 0, sizeof(*v));
 	if (!r)
-		r = ur_device_find(&c, &v->device, err, errlen);
+		r = ur_device_find(&c, index, &v->device, err, errlen);
 	if (r)
 		return r;
 	r = create_net(v);

@@ -13,8 +13,13 @@ struct ur_view {
 	struct ur_counters counters; /* of `net`, which has nothing to count */
 };
 
-/* 0, or an errno and one sentence in err: a malformed setting, an unknown interface, no address. Nothing is to be closed then. */
-int ur_view_open(struct ur_view *v, char *err, size_t errlen);
+/*
+ * Of device `index`. 0, or an errno and one sentence in err: a malformed setting, an unknown interface, no address. Nothing is to be closed
+ * then.
+ */
+int ur_view_open(struct ur_view *v, unsigned index, char *err, size_t errlen);
+/* How many devices the settings name; 1 when the settings cannot be read, as ur_view_open will say. */
+unsigned ur_view_count(void);
 void ur_view_close(struct ur_view *v);
 
 #endif

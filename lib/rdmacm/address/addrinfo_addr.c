@@ -67,17 +67,18 @@ int ur_rai_from_route(const struct rdma_addrinfo *hints, struct ur_rai_addr *src
 	return src->len || dst->len ? 0 : ur_fail(EINVAL);
 }
 
-static bool route_source(const struct ur_gid *dst, struct ur_gid *src)
+static bool route_source(const struct sockaddr *to, const struct ur_gid *dst, struct ur_gid *src)
 {
 	struct ur_engine *e;
 	struct ur_gid next_hop;
-	struct ur_nic *nic;
 	int err;
 
 	if (ur_engine_open(&e))
 		return false;
-	nic = ur_engine_lock(e);
-	err = ur_net_route_lookup(nic->net, dst, NULL, src, &next_hop);
+	e = ur_id_engine_towards(to);
+	if (!e)
+		return false;
+	err = ur_net_route_lookup(ur_engine_lock(e)->net, dst, NULL, src, &next_hop);
 	ur_engine_unlock(e);
 	return !err;
 }
@@ -88,7 +89,7 @@ void ur_rai_find_source(const struct sockaddr *dst, struct ur_rai_addr *src)
 	uint16_t port;
 
 	src->len = 0;
-	if (!ur_sa_gid(dst, &to, &port) || ur_gid_any(&to) || ur_gid_loopback(&to) || !route_source(&to, &from))
+	if (!ur_sa_gid(dst, &to, &port) || ur_gid_any(&to) || ur_gid_loopback(&to) || !route_source(dst, &to, &from))
 		return;
 	set_own(src, &from, 0);
 	if (dst->sa_family == AF_INET6)

@@ -20,7 +20,7 @@ struct ur_qp *ur_verbs_qp(struct ibv_qp *qp)
 	return to_qp(qp)->tp;
 }
 
-static ur_verbs_qp_event_fn event_hook; /* under the engine's lock */
+static _Atomic ur_verbs_qp_event_fn event_hook;
 
 void ur_verbs_set_qp_event_hook(ur_verbs_qp_event_fn fn)
 {
@@ -30,10 +30,11 @@ void ur_verbs_set_qp_event_hook(ur_verbs_qp_event_fn fn)
 /* The transport's callback, under the engine's lock. */
 static void event(struct ur_qp *tp, enum ibv_event_type type)
 {
+	const ur_verbs_qp_event_fn hook = event_hook;
 	struct uv_qp *u = ur_qp_context(tp);
 
-	if (event_hook)
-		event_hook(&u->qp, type, ur_engine_now());
+	if (hook)
+		hook(&u->qp, type, ur_engine_now());
 	if (type == IBV_EVENT_COMM_EST && ur_qp_state(tp) != IBV_QPS_RTR)
 		return; /* programs are told in RTR only */
 	uv_qp_raise(u, type);

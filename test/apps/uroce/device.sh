@@ -341,7 +341,7 @@ bad_calls='2|no subcommand|
 2|mtu|run --vdev net_null0 --ip 10.0.0.1/24 --mtu huge -- true
 2|.|run --dev eth0 --fault drop=2000% -- true
 1|cannot write the file|run --dev eth0 --capture /no/such/dir/f -- true
-2|--dev is given twice|run --dev eth0 --dev eth0 -- true
+2|names interface .eth0. twice|run --dev eth0 --dev eth0 -- true
 2|is not expected here|info extra
 2|use it with --counters|info --all'
 

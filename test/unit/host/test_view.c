@@ -47,7 +47,7 @@ static void owned__addresses(void)
 	const struct ur_net_addr *a;
 
 	own_port("fd00::1/64@4094,10.0.0.1/24,10.0.5.1@5", "10.0.0.254");
-	CU_ASSERT_EQUAL_FATAL(ur_view_open(&v, err, sizeof(err)), 0);
+	CU_ASSERT_EQUAL_FATAL(ur_view_open(&v, 0, err, sizeof(err)), 0);
 	CU_ASSERT_STRING_EQUAL(v.device.info.name, "uroce0");
 	CU_ASSERT_STRING_EQUAL(v.device.info.ifname, "net_null0");
 	CU_ASSERT(v.device.info.owned && !v.device.is_nic && v.device.info.mtu > 4096);
@@ -75,14 +75,14 @@ static void owned__key(void)
 	uint64_t key;
 
 	own_port("10.0.0.1/24", "");
-	CU_ASSERT_EQUAL_FATAL(ur_view_open(&v, err, sizeof(err)), 0);
+	CU_ASSERT_EQUAL_FATAL(ur_view_open(&v, 0, err, sizeof(err)), 0);
 	key = v.device.key;
 	ur_view_close(&v);
-	CU_ASSERT_EQUAL_FATAL(ur_view_open(&v, err, sizeof(err)), 0);
+	CU_ASSERT_EQUAL_FATAL(ur_view_open(&v, 0, err, sizeof(err)), 0);
 	CU_ASSERT_EQUAL(v.device.key, key);
 	ur_view_close(&v);
 	set("ip", "10.0.0.2/24");
-	CU_ASSERT_EQUAL_FATAL(ur_view_open(&v, err, sizeof(err)), 0);
+	CU_ASSERT_EQUAL_FATAL(ur_view_open(&v, 0, err, sizeof(err)), 0);
 	CU_ASSERT_NOT_EQUAL(v.device.key, key);
 	ur_view_close(&v);
 }
@@ -97,7 +97,7 @@ static void shared__loopback(void)
 	plain();
 	set("dev", "lo");
 	CU_ASSERT_EQUAL_FATAL(system("ip address add 10.9.8.7/24 dev lo && ip link set lo up"), 0);
-	CU_ASSERT_EQUAL_FATAL(ur_view_open(&v, err, sizeof(err)), 0);
+	CU_ASSERT_EQUAL_FATAL(ur_view_open(&v, 0, err, sizeof(err)), 0);
 	CU_ASSERT_STRING_EQUAL(v.device.info.ifname, "lo");
 	CU_ASSERT(!v.device.info.owned && v.device.hostif.ifindex > 0);
 	CU_ASSERT_EQUAL(v.device.hostif.whole_mtu, 65536); /* what is shown; what is used is less */
@@ -106,6 +106,31 @@ static void shared__loopback(void)
 		found |= ur_gid_eq(&ur_net_gid(v.net, i)->gid, &address);
 	CU_ASSERT_TRUE(found);
 	ur_view_close(&v);
+}
+
+/* A list of interfaces: each is a device, and each of them one. */
+static void shared__several(void)
+{
+	struct ur_view v;
+	char err[512];
+
+	plain();
+	set("dev", "lo, two0");
+	CU_ASSERT_EQUAL_FATAL(
+		system("ip link add two0 type veth peer name other0 && ip addr add 10.9.9.1/24 dev two0 && ip link set two0 up"), 0);
+	CU_ASSERT_EQUAL(ur_view_count(), 2);
+	CU_ASSERT_EQUAL_FATAL(ur_view_open(&v, 0, err, sizeof(err)), 0);
+	CU_ASSERT(!strcmp(v.device.info.name, "uroce0") && !strcmp(v.device.info.ifname, "lo"));
+	ur_view_close(&v);
+	CU_ASSERT_EQUAL_FATAL(ur_view_open(&v, 1, err, sizeof(err)), 0);
+	CU_ASSERT(!strcmp(v.device.info.name, "uroce1") && !strcmp(v.device.info.ifname, "two0"));
+	ur_view_close(&v);
+	set("dev", "lo,two0,two?");
+	CU_ASSERT_EQUAL(ur_view_open(&v, 2, err, sizeof(err)), EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err, "names interface 'two0' twice"));
+	set("dev", "");
+	CU_ASSERT_EQUAL(ur_view_count(), 1);
+	CU_ASSERT_EQUAL(system("ip link del two0"), 0);
 }
 
 static void settings__refused(void)
@@ -130,6 +155,8 @@ static void settings__refused(void)
 		{"lo", "net_null0", "", "", "", EINVAL, "has its own addresses"},
 		{"", "net_null0", "0000:03:00.0", "10.0.0.1/24", "", EINVAL, "name two devices"},
 		{"no-such-if", "", "", "", "", ENODEV, "does not exist"},
+		{"a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q", "", "", "", "", EINVAL, "names 17 interfaces"},
+		{",lo", "", "", "", "", EINVAL, "empty item"},
 	};
 
 	for (unsigned i = 0; i < ur_array_size(t); i++) {
@@ -140,7 +167,7 @@ static void settings__refused(void)
 		set("dev", t[i].dev);
 		set("vdev", t[i].vdev);
 		set("pci", t[i].pci);
-		CU_ASSERT_EQUAL(ur_view_open(&v, err, sizeof(err)), t[i].err);
+		CU_ASSERT_EQUAL(ur_view_open(&v, 0, err, sizeof(err)), t[i].err);
 		CU_ASSERT(strstr(err, t[i].says) != NULL);
 	}
 }
@@ -152,5 +179,6 @@ void ur_suite_view(void)
 	CU_add_test(s, "owned__addresses", owned__addresses);
 	CU_add_test(s, "owned__key", owned__key);
 	CU_add_test(s, "shared__loopback", shared__loopback);
+	CU_add_test(s, "shared__several", shared__several);
 	CU_add_test(s, "settings__refused", settings__refused);
 }

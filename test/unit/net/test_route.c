@@ -96,10 +96,35 @@ static void route__add_clear_and_delete(void)
 	nh_fini(&h);
 }
 
+/* Among several, the longest prefix, then the smallest metric; an address of its own before all, a group of the link last. */
+static void rank__orders(void)
+{
+	struct ur_gid zero = {{0}}, gw = nh_v4(10, 0, 0, 254);
+	const struct ur_gid dst[] = {nh_v4(99, 0, 0, 1), nh_v4(98, 0, 0, 1), nh_v4(192, 168, 9, 9), nh_v4(10, 0, 0, 9), nh_v4(10, 0, 0, 2)};
+	const struct ur_gid group = {.raw = {0xff, 2, [15] = 5}};
+	struct nh h;
+	uint64_t before = 0;
+
+	setup(&h);
+	CU_ASSERT_EQUAL(ur_net_route_rank(h.side[0].net, &dst[0]), 0);
+	add(&h, nh_v4(98, 0, 0, 0), 8, gw, zero, 7);
+	add(&h, nh_v4(192, 168, 0, 0), 16, gw, zero, UINT32_MAX);
+	for (unsigned i = 1; i < ur_array_size(dst); i++) {
+		CU_ASSERT(ur_net_route_rank(h.side[0].net, &dst[i]) > before);
+		before = ur_net_route_rank(h.side[0].net, &dst[i]);
+	}
+	before = ur_net_route_rank(h.side[0].net, &dst[1]);
+	add(&h, nh_v4(98, 0, 0, 0), 8, gw, zero, 6);
+	CU_ASSERT_EQUAL(ur_net_route_rank(h.side[0].net, &dst[1]), before + 1);
+	CU_ASSERT_EQUAL(ur_net_route_rank(h.side[0].net, &group), 1);
+	nh_fini(&h);
+}
+
 void ur_suite_route(void)
 {
 	CU_pSuite s = CU_add_suite("route", NULL, NULL);
 
 	CU_ADD_TEST(s, lookup__table);
 	CU_ADD_TEST(s, route__add_clear_and_delete);
+	CU_ADD_TEST(s, rank__orders);
 }

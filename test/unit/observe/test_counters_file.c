@@ -57,16 +57,16 @@ static const char *expected(void)
 
 static void counters_write__names_and_values(void)
 {
-	CU_ASSERT_EQUAL(ur_counters_write(path, &some), 0);
+	CU_ASSERT_EQUAL(ur_counters_write(path, NULL, &some), 0);
 	CU_ASSERT_STRING_EQUAL(contents(), expected());
-	CU_ASSERT_EQUAL(ur_counters_write(path, &(struct ur_counters){{0}}), 0);
+	CU_ASSERT_EQUAL(ur_counters_write(path, NULL, &(struct ur_counters){{0}}), 0);
 	CU_ASSERT_STRING_EQUAL(contents(), "");
 }
 
 static void counters_write__errors(void)
 {
-	CU_ASSERT_EQUAL(ur_counters_write("/no/such/directory/f", &some), ENOENT);
-	CU_ASSERT_EQUAL(ur_counters_write("/dev/full", &some), ENOSPC);
+	CU_ASSERT_EQUAL(ur_counters_write("/no/such/directory/f", NULL, &some), ENOENT);
+	CU_ASSERT_EQUAL(ur_counters_write("/dev/full", NULL, &some), ENOSPC);
 }
 
 /* --- signals: each scene is a child, whose status is returned --- */
@@ -76,7 +76,7 @@ static int in_child(void (*scene)(int sig), int sig)
 	int status = -1;
 	pid_t pid;
 
-	ur_counters_write(path, &(struct ur_counters){{0}});
+	ur_counters_write(path, NULL, &(struct ur_counters){{0}});
 	pid = fork();
 	if (!pid) {
 		alarm(20);
@@ -90,7 +90,7 @@ static int in_child(void (*scene)(int sig), int sig)
 
 static void end_by(int sig)
 {
-	ur_counters_on_signal(path, &some);
+	ur_counters_on_signal(0, path, NULL, &some);
 	raise(sig);
 }
 
@@ -120,7 +120,7 @@ static void own_action_before(int sig)
 
 static void own_action_after(int sig)
 {
-	ur_counters_on_signal(path, &some);
+	ur_counters_on_signal(0, path, NULL, &some);
 	signal(sig, leave);
 	raise(sig);
 }
@@ -145,7 +145,7 @@ static void forks(int sig)
 	int status = 0;
 	pid_t pid;
 
-	ur_counters_on_signal(path, &some);
+	ur_counters_on_signal(0, path, NULL, &some);
 	pid = fork();
 	if (!pid) {
 		raise(sig);
@@ -179,8 +179,8 @@ static void killed(int sig)
 {
 	static char want[256];
 
-	ur_counters_on_signal(path, &some);
-	if (ur_counters_renew() || !comes_to_be(expected()))
+	ur_counters_on_signal(0, path, NULL, &some);
+	if (ur_counters_renew(0) || !comes_to_be(expected()))
 		_exit(1);
 	raise_one();
 	snprintf(want, sizeof(want), "%-32s 7\n%-32s 10\n", ur_counter_name(0), ur_counter_name(UR_C_COUNT - 1));
@@ -202,11 +202,11 @@ static void counters_renew__there_when_killed(void)
 static void ended(int sig)
 {
 	(void)sig;
-	ur_counters_on_signal(path, &some);
-	if (ur_counters_renew() || !comes_to_be(expected()))
+	ur_counters_on_signal(0, path, NULL, &some);
+	if (ur_counters_renew(0) || !comes_to_be(expected()))
 		_exit(1);
-	ur_counters_renew_end();
-	ur_counters_write(path, &(struct ur_counters){{0}});
+	ur_counters_renew_end(0);
+	ur_counters_write(path, NULL, &(struct ur_counters){{0}});
 	raise_one();
 	usleep(600000);
 	_exit(strcmp(contents(), "") != 0);
@@ -217,11 +217,34 @@ static void counters_renew__not_behind_the_end(void)
 	CU_ASSERT_EQUAL(in_child(ended, 0), 0);
 }
 
+/* Two devices have a file each, and a signal finds both. */
+static void two_devices(int sig)
+{
+	static char other[sizeof(path) + 8];
+
+	snprintf(other, sizeof(other), "%s.uroce1", path);
+	ur_counters_on_signal(0, path, NULL, &some);
+	ur_counters_on_signal(1, other, NULL, &some);
+	raise(sig);
+}
+
+static void counters_on_signal__two_devices(void)
+{
+	char other[sizeof(path) + 8];
+	int status = in_child(two_devices, SIGTERM);
+
+	CU_ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+	CU_ASSERT_STRING_EQUAL(contents(), expected());
+	snprintf(other, sizeof(other), "%s.uroce1", path);
+	CU_ASSERT_EQUAL(rename(other, path), 0);
+	CU_ASSERT_STRING_EQUAL(contents(), expected());
+}
+
 /* A signal while the thread may be at it. */
 static void ended_by_signal(int sig)
 {
-	ur_counters_on_signal(path, &some);
-	if (ur_counters_renew() || !comes_to_be(expected()))
+	ur_counters_on_signal(0, path, NULL, &some);
+	if (ur_counters_renew(0) || !comes_to_be(expected()))
 		_exit(1);
 	raise_one();
 	usleep(240000);
@@ -248,4 +271,5 @@ void ur_suite_counters_file(void)
 	CU_ADD_TEST(s, counters_renew__there_when_killed);
 	CU_ADD_TEST(s, counters_renew__not_behind_the_end);
 	CU_ADD_TEST(s, counters_renew__and_a_signal);
+	CU_ADD_TEST(s, counters_on_signal__two_devices);
 }

@@ -33,7 +33,7 @@
 void ur_suite_keeper(void);
 
 #define ROUNDS 4
-#define PATIENCE_S 20
+#define PATIENCE_S 60
 #define WANT(x)                                                                                                                            \
 	do {                                                                                                                               \
 		if (!(x))                                                                                                                  \

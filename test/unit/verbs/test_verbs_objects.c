@@ -60,10 +60,10 @@ static void close_device__before_its_objects(void)
 
 static void shared_context__is_one_and_has_a_pd(void)
 {
-	struct ibv_context *ctx = ur_verbs_context();
+	struct ibv_context *ctx = ur_verbs_context(0);
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(ctx);
-	CU_ASSERT_PTR_EQUAL(ur_verbs_context(), ctx);
+	CU_ASSERT_PTR_EQUAL(ur_verbs_context(0), ctx);
 	CU_ASSERT_PTR_NOT_NULL(ur_verbs_engine(ctx));
 	CU_ASSERT_PTR_NOT_NULL_FATAL(ur_verbs_default_pd(ctx));
 	CU_ASSERT_PTR_EQUAL(ur_verbs_default_pd(ctx), ur_verbs_default_pd(ctx));
@@ -469,7 +469,7 @@ static int child_checks(struct verbs_fixture *f)
 		return 5;
 	ctx = ibv_open_device(list[0]);
 	pd = ctx ? ibv_alloc_pd(ctx) : NULL;
-	if (!pd || ur_verbs_context() == NULL || ur_verbs_engine(ctx) == ur_verbs_engine(f->ctx))
+	if (!pd || ur_verbs_context(0) == NULL || ur_verbs_engine(ctx) == ur_verbs_engine(f->ctx))
 		return 6;
 	ibv_dealloc_pd(pd);
 	ibv_close_device(ctx);

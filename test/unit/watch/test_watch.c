@@ -124,6 +124,29 @@ static void rows__same_process(void)
 	forget(now);
 }
 
+/* A process with two devices publishes two, and each has its own past. */
+static void find__by_interface(void)
+{
+	struct ur_watch_process *one = process(7, "a", 1), *two = process(7, "a", 1), *other = process(5, "b", 1);
+	struct ur_watch_sample *l = look_of(one, two), *single = look_of(other, NULL);
+
+	strcpy(one->status.interface, "eth0");
+	strcpy(two->status.interface, "eth1");
+	CU_ASSERT(ur_watch_process_compare(&one, &two) < 0 && ur_watch_process_compare(&two, &one) > 0);
+	CU_ASSERT(ur_watch_process_compare(&other, &one) < 0 && ur_watch_process_compare(&one, &one) == 0);
+	CU_ASSERT_PTR_EQUAL(ur_watch_process_find(l, 7, "eth1"), two);
+	CU_ASSERT_PTR_EQUAL(ur_watch_process_find(l, 7, "eth0"), one);
+	CU_ASSERT_PTR_NULL(ur_watch_process_find(l, 7, "eth2"));
+	CU_ASSERT_PTR_NULL(ur_watch_process_find(single, 7, ""));
+	CU_ASSERT_PTR_NULL(ur_watch_process_find(NULL, 7, "eth0"));
+	CU_ASSERT_EQUAL(ur_watch_process_count(l, false), 1);
+	CU_ASSERT_EQUAL(ur_watch_process_count(single, false), 1);
+	other->unreadable = true;
+	CU_ASSERT(ur_watch_process_count(single, false) == 0 && ur_watch_process_count(single, true) == 1);
+	forget(l);
+	forget(single);
+}
+
 /* --- order and choice --- */
 
 static struct ur_watch_process *first, *second;
@@ -357,6 +380,7 @@ void ur_suite_watch(void)
 	CU_ADD_TEST(s, rates__by_hand);
 	CU_ADD_TEST(s, rates__odd_samples);
 	CU_ADD_TEST(s, rows__same_process);
+	CU_ADD_TEST(s, find__by_interface);
 	CU_ADD_TEST(s, sort__each_key);
 	CU_ADD_TEST(s, keys__names);
 	CU_ADD_TEST(s, select__each_filter);

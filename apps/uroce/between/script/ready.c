@@ -51,7 +51,7 @@ void ur_between_await_listener(void)
 	bool known;
 
 	uroce_config("dev", UR_BETWEEN_HOST_IF);
-	known = ur_view_open(&view, err, sizeof(err)) == 0;
+	known = ur_view_open(&view, 0, err, sizeof(err)) == 0;
 	while (!has_listener("/proc/net/tcp") && !has_listener("/proc/net/tcp6") && !(known && uroce_listens(view.device.key)))
 		nanosleep(&wait, NULL);
 	if (known)
