@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/table.h"
 #include "net/internal.h"
 
 static struct ur_list *bucket_of(const struct ur_net *net, const struct ur_gid *ip, uint16_t vlan)
@@ -14,8 +15,7 @@ static struct ur_list *bucket_of(const struct ur_net *net, const struct ur_gid *
 
 	memcpy(&a, ip->raw, 8);
 	memcpy(&b, ip->raw + 8, 8);
-	a = (a ^ b ^ vlan) * 0x9e3779b97f4a7c15ull;
-	return (struct ur_list *)&net->bucket[(a >> 32) % UR_NEIGH_BUCKETS];
+	return (struct ur_list *)&net->bucket[ur_table_hash(vlan, a, b) % UR_NEIGH_BUCKETS];
 }
 
 struct ur_neigh *ur_neigh_find(const struct ur_net *net, const struct ur_gid *ip, uint16_t vlan)

@@ -261,6 +261,33 @@ static void spoof__of_our_own_address_is_dropped(void)
 	nh_fini(&h);
 }
 
+static unsigned length(const struct ur_list *head)
+{
+	unsigned n = 0;
+
+	for (const struct ur_list *l = head->next; l != head; l = l->next)
+		n++;
+	return n;
+}
+
+/* All hosts of a network: what is in one bucket is looked at for each message to one of them. */
+static void table__hosts_of_a_network_spread(void)
+{
+	unsigned longest = 0;
+	struct nh h;
+
+	setup(&h);
+	for (unsigned i = 2; i < 255; i++) {
+		struct ur_gid gid = nh_v4(10, 0, 0, i);
+
+		CU_ASSERT_PTR_NOT_NULL(ur_neigh_get(h.side[0].net, &gid, 0));
+	}
+	for (unsigned i = 0; i < UR_NEIGH_BUCKETS; i++)
+		longest = ur_max_u32(longest, length(&h.side[0].net->bucket[i]));
+	CU_ASSERT_TRUE(longest <= 8);
+	nh_fini(&h);
+}
+
 void ur_suite_neigh(void)
 {
 	CU_pSuite s = CU_add_suite("neigh", NULL, NULL);
@@ -273,5 +300,6 @@ void ur_suite_neigh(void)
 	CU_ADD_TEST(s, mac_change__reaches_every_path);
 	CU_ADD_TEST(s, flood__does_not_grow_the_table);
 	CU_ADD_TEST(s, table__bounded_and_evicts_the_unused);
+	CU_ADD_TEST(s, table__hosts_of_a_network_spread);
 	CU_ADD_TEST(s, spoof__of_our_own_address_is_dropped);
 }
