@@ -26,8 +26,6 @@ void ur_engine_info(struct ur_engine *e, struct ur_device_info *info)
 	pthread_mutex_lock(&e->info_lock);
 	*info = e->info;
 	pthread_mutex_unlock(&e->info_lock);
-	if (ur_engine_started(e) && e->nic->port->ops->link_up)
-		info->link_up = e->nic->port->ops->link_up(e->nic->port);
 }
 
 bool ur_engine_foreign(const struct ur_engine *e)

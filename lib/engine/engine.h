@@ -33,7 +33,9 @@ const char *ur_engine_error(void);
 int ur_engine_configure(const char *name, const char *value);
 /* The first engine if they have been opened, or NULL. */
 struct ur_engine *ur_engine_current(void);
+/* The device, with its link as the last event showed it; and as the port shows it now, which may be a system call. */
 void ur_engine_info(struct ur_engine *e, struct ur_device_info *info);
+void ur_engine_port_info(struct ur_engine *e, struct ur_device_info *info);
 
 /* Starts the port and the progress thread and waits for them; later calls return at once. 0 or an errno, sentence in ur_engine_error and on
  * stderr. */

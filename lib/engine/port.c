@@ -304,3 +304,10 @@ void ur_engine_port_close(struct ur_engine *e)
 {
 	e->kind->close(e, e->nic->port);
 }
+
+void ur_engine_port_info(struct ur_engine *e, struct ur_device_info *info)
+{
+	ur_engine_info(e, info);
+	if (ur_engine_started(e) && e->nic->port->ops->link_up)
+		info->link_up = e->nic->port->ops->link_up(e->nic->port);
+}

@@ -130,7 +130,7 @@ static void fill_port(struct uv_context *c, struct ibv_port_attr *a)
 {
 	struct ur_device_info info;
 
-	ur_engine_info(c->engine, &info);
+	ur_engine_port_info(c->engine, &info);
 	*a = (struct ibv_port_attr){
 		.state = info.link_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
 		.max_mtu = IBV_MTU_4096,

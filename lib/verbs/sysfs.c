@@ -65,7 +65,7 @@ static int search_files(struct ur_engine *e, struct search *s)
 	struct ur_device_info info;
 	int rc;
 
-	ur_engine_info(e, &info);
+	ur_engine_port_info(e, &info);
 	rc = ur_sysfs_each(&info, ur_engine_lock(e)->net, copy_value, s);
 	ur_engine_unlock(e);
 	return rc;
