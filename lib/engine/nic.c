@@ -42,6 +42,11 @@ static struct ur_queue *sibling(void *ctx, uint8_t slot)
 	return ur_local_to(((struct ur_engine *)ctx)->local, slot);
 }
 
+static unsigned siblings(void *ctx, uint8_t slot[UR_NIC_OUTS])
+{
+	return ur_local_known(((struct ur_engine *)ctx)->local, slot);
+}
+
 static enum ur_fetched_by fetch(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_bulk_seg *from,
 				unsigned nfrom)
 {
@@ -171,6 +176,7 @@ static int create_nic(struct ur_engine *e)
 	if (e->local) {
 		nc.inbox = ur_local_inbox(e->local);
 		nc.sibling = sibling;
+		nc.siblings = siblings;
 		nc.fetch = fetch;
 		nc.token = token;
 		nc.tp.tokens = ur_local_tokens(e->local);

@@ -188,6 +188,7 @@ void ur_nic_leave_siblings(struct ur_nic *nic)
 {
 	nic->cfg.inbox = NULL;
 	nic->cfg.sibling = NULL;
+	nic->cfg.siblings = NULL;
 	nic->cfg.fetch = NULL;
 	nic->cfg.token = NULL;
 	nic->cfg.watched = NULL;

@@ -62,11 +62,12 @@ struct ur_nic_config {
 	/* A QP goes, and its peer, which is not on this host, may yet ask for this acknowledgement. NULL: nobody wants to know. */
 	void (*last_ack)(void *ctx, const struct ur_last_ack *ack, ur_time now);
 	/*
-	 * The other processes of this device; both NULL when there are none. The inbox brings what they sent; sibling is the queue to the
-	 * one with that slot, which stays valid, or NULL when nobody has it.
+	 * The other processes of this device; all NULL when there are none. The inbox brings what they sent; sibling is the queue to the
+	 * one with that slot, which stays valid, or NULL when nobody has it; siblings says which slots have one, and how many.
 	 */
 	struct ur_queue *inbox; /* its packets say whether they came from the wire (UR_PKT_LOCAL) */
 	struct ur_queue *(*sibling)(void *ctx, uint8_t slot);
+	unsigned (*siblings)(void *ctx, uint8_t slot[UR_NIC_OUTS]);
 	/* As in ur_tp_config; and whether somebody looks at packets, so that the others are to send us frames alone. All may be NULL. */
 	enum ur_fetched_by (*fetch)(void *ctx, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_bulk_seg *from,
 				    unsigned nfrom);

@@ -243,10 +243,13 @@ struct ur_pkt *ur_nic_copy(struct ur_nic *nic, const struct ur_pkt *p)
 
 void ur_nic_tell_siblings(struct ur_nic *nic, const struct ur_pkt *p, uint8_t flags)
 {
-	for (unsigned s = 1; nic->cfg.sibling && s < UR_NIC_OUTS; s++) {
+	uint8_t slot[UR_NIC_OUTS];
+	unsigned n = nic->cfg.siblings ? nic->cfg.siblings(nic->cfg.ctx, slot) : 0;
+
+	for (unsigned i = 0; i < n; i++) {
 		struct ur_pkt *c;
 
-		if (s == nic->cfg.tp.slot || !nic->cfg.sibling(nic->cfg.ctx, (uint8_t)s))
+		if (slot[i] == nic->cfg.tp.slot || !nic->cfg.sibling(nic->cfg.ctx, slot[i]))
 			continue;
 		c = ur_nic_copy(nic, p);
 		if (!c) {
@@ -254,7 +257,7 @@ void ur_nic_tell_siblings(struct ur_nic *nic, const struct ur_pkt *p, uint8_t fl
 			continue;
 		}
 		c->flags = flags;
-		ur_nic_out(nic, (uint8_t)s, &c, 1);
+		ur_nic_out(nic, slot[i], &c, 1);
 	}
 }
 

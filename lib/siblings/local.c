@@ -257,6 +257,13 @@ struct ur_queue *ur_local_to(struct ur_local *l, uint8_t slot)
 	return &p->queue;
 }
 
+unsigned ur_local_known(struct ur_local *l, uint8_t slot[UR_SLOTS])
+{
+	look_around(l);
+	memcpy(slot, l->known, l->knowns);
+	return l->knowns;
+}
+
 enum ur_fetched_by ur_local_fetch(struct ur_local *l, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_bulk_seg *from,
 				  unsigned nfrom)
 {

@@ -31,6 +31,8 @@ struct ur_queue *ur_local_inbox(struct ur_local *l);
  * bare and slim packets as far as there is room, and copies them; there is nothing to receive from it.
  */
 struct ur_queue *ur_local_to(struct ur_local *l, uint8_t slot);
+/* The slots of those processes, and how many there are. */
+unsigned ur_local_known(struct ur_local *l, uint8_t slot[UR_SLOTS]);
 
 /* As ur_tp_config.fetch, from the process that has the slot now. */
 enum ur_fetched_by ur_local_fetch(struct ur_local *l, uint8_t slot, const struct ur_piece *to, unsigned nto, const struct ur_bulk_seg *from,

@@ -51,6 +51,15 @@ static struct ur_queue *mail_to(void *ctx, uint8_t slot)
 	return NULL;
 }
 
+static unsigned mail_slots(void *ctx, uint8_t slot[UR_NIC_OUTS])
+{
+	const struct world *w = ((struct mailbox *)ctx)->world;
+
+	for (unsigned i = 0; i < WORLD_HOSTS; i++)
+		slot[i] = w->mail[i].slot;
+	return WORLD_HOSTS;
+}
+
 /* --- memory --- */
 
 static size_t local_iov(const struct ur_piece *p, unsigned n, struct iovec *iov)
@@ -144,6 +153,7 @@ void mail_config(struct world *w, unsigned i, struct ur_nic_config *nc)
 	nc->ctx = m;
 	nc->inbox = &m->queue;
 	nc->sibling = mail_to;
+	nc->siblings = mail_slots;
 	nc->fetch = mail_fetch;
 	nc->token = mail_token;
 	nc->tp.tokens = m->token;

@@ -304,6 +304,15 @@ static struct ur_queue *mail_to(void *ctx, uint8_t slot)
 	return slot && slot <= h->nics ? &nics_mail[slot - 1].queue : NULL;
 }
 
+static unsigned mail_slots(void *ctx, uint8_t slot[UR_NIC_OUTS])
+{
+	const struct nics *h = ctx;
+
+	for (unsigned i = 0; i < h->nics; i++)
+		slot[i] = (uint8_t)(i + 1);
+	return h->nics;
+}
+
 void nics_mail_open(struct nics *h, unsigned room)
 {
 	static const struct ur_queue_ops ops = {.rx = mail_rx, .tx = mail_tx};
@@ -313,6 +322,7 @@ void nics_mail_open(struct nics *h, unsigned room)
 		ur_loop_init(&nics_mail[i].loop);
 		h->n[i].nic->cfg.ctx = h;
 		h->n[i].nic->cfg.sibling = mail_to;
+		h->n[i].nic->cfg.siblings = mail_slots;
 		h->n[i].nic->cfg.inbox = &nics_mail[i].queue;
 	}
 }
@@ -361,6 +371,7 @@ void nics_mail_close(struct nics *h)
 	for (unsigned i = 0; i < h->nics; i++) {
 		ur_loop_clear(&nics_mail[i].loop);
 		h->n[i].nic->cfg.sibling = NULL;
+		h->n[i].nic->cfg.siblings = NULL;
 		h->n[i].nic->cfg.inbox = NULL;
 		h->n[i].nic->cfg.fetch = NULL;
 		h->n[i].nic->cfg.token = NULL;

@@ -176,6 +176,7 @@ static void siblings__hear_of_leaves(void)
 	nics_open(&h, 2);
 	nics_mail_open(&h, 64);
 	h.n[1].nic->cfg.sibling = NULL;
+	h.n[1].nic->cfg.siblings = NULL;
 	CU_ASSERT_EQUAL(join(0, group(true)), 0);
 	CU_ASSERT_EQUAL(join(1, group(true)), 0);
 	nics_run(&h, 2 * UR_NS_PER_S);
