@@ -83,6 +83,14 @@ struct ur_nic_config {
 	void (*trouble)(void *ctx, const struct ur_cm_trouble *t);
 };
 
+/* What the port has said of a path, a moment ago. */
+#define UR_NIC_PATH_MTUS 64
+struct ur_nic_path_mtu {
+	struct ur_gid dst;
+	ur_time until;
+	uint16_t mtu;
+};
+
 struct ur_nic {
 	struct ur_port *port; /* NULL until attached: then nothing is sent or received */
 	bool routed;          /* its queue is UR_QUEUE_BARE: the kernel routes and finds the next hop */
@@ -110,6 +118,7 @@ struct ur_nic {
 	struct ur_idents idents;            /* IPv4 identifications of what comes in */
 	struct ur_loop loop;                /* packets to ourselves */
 	struct ur_bucket narrow_reports;    /* calls of cfg.narrow */
+	struct ur_nic_path_mtu path_mtu[UR_NIC_PATH_MTUS]; /* by a hash of the address */
 	_Atomic(struct ur_qp *) doorbell;   /* QPs that rang since the last poll, newest first */
 };
 
@@ -180,6 +189,6 @@ int ur_nic_leave_mcast(struct ur_nic *nic, const struct ur_gid *group, uint16_t 
 /* Leaves all groups at once: the process ends. */
 void ur_nic_end_mcast(struct ur_nic *nic, ur_time now);
 /* IP bytes that a packet to this address may have: what the port carries, or less by the host's routes or for a hop that is narrower. */
-uint16_t ur_nic_path_mtu(const struct ur_nic *nic, const struct ur_gid *dst);
+uint16_t ur_nic_path_mtu(struct ur_nic *nic, const struct ur_gid *dst);
 
 #endif

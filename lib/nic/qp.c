@@ -153,17 +153,3 @@ int ur_nic_destroy_qp(struct ur_nic *nic, struct ur_qp *qp, struct ur_net_path *
 		ur_net_path_close(path);
 	return err;
 }
-
-uint16_t ur_nic_path_mtu(const struct ur_nic *nic, const struct ur_gid *dst)
-{
-	struct ur_port *port = nic->port;
-	uint16_t mtu = nic->cfg.mtu, route, hop;
-
-	if (!port || ur_net_gid_find(nic->net, dst) >= 0)
-		return mtu;
-	route = port->ops->path_mtu ? port->ops->path_mtu(port, dst) : 0;
-	hop = ur_net_narrow_mtu(nic->net, dst, nic->now);
-	if (route && route < mtu)
-		mtu = route;
-	return hop && hop < mtu ? hop : mtu;
-}

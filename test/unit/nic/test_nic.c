@@ -292,6 +292,37 @@ static void rx__steered_is_handed_on(void)
 	close_nic();
 }
 
+/* --- the path MTU of the host's routes --- */
+
+static unsigned routes_asked;
+
+static uint16_t route_mtu(struct ur_port *port, const struct ur_gid *dst)
+{
+	(void)port;
+	routes_asked++;
+	return dst->raw[15] == 2 ? 1300 : 0;
+}
+
+/* A thousand connections to a peer ask for it; each question to the host is several system calls. */
+static void path_mtu__is_asked_for_once_in_a_moment(void)
+{
+	static const struct ur_port_ops ops = {.path_mtu = route_mtu};
+	struct ur_gid near = host(2), far = host(3);
+
+	open_nic(0);
+	wire.fake.port.ops = &ops;
+	routes_asked = 0;
+	for (nic->now = UR_NS_PER_S; nic->now < UR_NS_PER_S + 1000; nic->now++) {
+		CU_ASSERT_EQUAL(ur_nic_path_mtu(nic, &near), 1300);
+		CU_ASSERT_EQUAL(ur_nic_path_mtu(nic, &far), 1500);
+	}
+	CU_ASSERT_EQUAL(routes_asked, 2);
+	nic->now += 20 * UR_NS_PER_MS; /* an administrator may have changed it */
+	CU_ASSERT_EQUAL(ur_nic_path_mtu(nic, &near), 1300);
+	CU_ASSERT_EQUAL(routes_asked, 3);
+	close_nic();
+}
+
 void ur_suite_nic(void)
 {
 	CU_pSuite s = CU_add_suite("nic", NULL, NULL);
@@ -301,4 +332,5 @@ void ur_suite_nic(void)
 	CU_ADD_TEST(s, rx__congestion_marks_are_counted);
 	CU_ADD_TEST(s, rx__rocev1_is_counted);
 	CU_ADD_TEST(s, rx__steered_is_handed_on);
+	CU_ADD_TEST(s, path_mtu__is_asked_for_once_in_a_moment);
 }

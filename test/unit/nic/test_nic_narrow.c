@@ -70,7 +70,7 @@ static void teardown(void)
 
 static void narrow__lies_change_nothing(void)
 {
-	const struct ur_nic *nic = h.n[0].nic;
+	struct ur_nic *nic = h.n[0].nic;
 	const uint16_t before = ur_nic_path_mtu(nic, &peer);
 	const uint32_t una = a.qp->req.una;
 
@@ -87,7 +87,7 @@ static void narrow__lies_change_nothing(void)
 
 static void narrow__what_is_outstanding_counts(void)
 {
-	const struct ur_nic *nic = h.n[0].nic;
+	struct ur_nic *nic = h.n[0].nic;
 	const uint16_t before = ur_nic_path_mtu(nic, &peer);
 	struct ur_gid other = peer;
 
