@@ -57,3 +57,42 @@ test_disconnect_from_a_killed_server() {
 	done
 	served "$TMP/client" && same_count 1 '^disconnected' "$TMP/client"
 }
+
+# says_times N FILE TEXT: within 60 seconds the file says it so often.
+says_times() {
+	local i
+	for i in $(seq 1200); do
+		[ "$(grep -c "$3" "$2")" -lt "$1" ] || return 0
+		sleep 0.05
+	done
+	cat "$2"
+	fail "'$3' is not said $1 times"
+}
+
+# mesh N: N connections each way at once. The link goes down under writes, which fail on all of them, and when it is up again all are made anew.
+mesh() {
+	local n=$1 a b
+	own_program mesh || return 1
+	rm -f "$TMP"/go*
+	serve 7611 "$NS1" "$TMP/a" -- "$TMP/mesh" 10.77.0.1 7611 10.77.0.2 7612 "$n" "$TMP/go" || return 1
+	a=$server
+	serve 7612 "$NS2" "$TMP/b" -- "$TMP/mesh" 10.77.0.2 7612 10.77.0.1 7611 "$n" "$TMP/go" || return 1
+	b=$server
+	touch "$TMP/go"
+	says_times 1 "$TMP/a" "^connected $n $n$" && says_times 1 "$TMP/b" "^connected $n $n$" || return 1
+	ip -n "$NS1" link set eth0 down
+	touch "$TMP/go.down"
+	says_times 1 "$TMP/a" "^failed $n$" && says_times 1 "$TMP/b" "^failed $n$"
+	set -- $?
+	ip -n "$NS1" link set eth0 up
+	wait_carrier "$NS1" && wait_carrier "$NS2" && [ "$1" = 0 ] || return 1
+	touch "$TMP/go.up"
+	says_times 2 "$TMP/a" "^connected $n $n$" && says_times 2 "$TMP/b" "^connected $n $n$" || return 1
+	touch "$TMP/go.end"
+	server=$a
+	served "$TMP/a" || return 1
+	server=$b
+	served "$TMP/b"
+}
+test_two_hosts_make_a_mesh_anew() { mesh 500; }
+test_two_hosts_with_eight_thousand_connections() { mesh 4000; }
