@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ChaCha20, the generator that erases its key, and the shuffled numbers. */
+/* ChaCha20, the generator that erases its key, SipHash, and the shuffled numbers. */
 #include <string.h>
 
 #include "base/bytes.h"
@@ -110,14 +110,56 @@ uint64_t ur_random_u64(struct ur_random *r)
 	return high << 32 | ur_random_u32(r);
 }
 
+/* --- SipHash-2-4 (Aumasson, Bernstein 2012) of eight bytes --- */
+
+static inline uint64_t rotl64(uint64_t v, unsigned n)
+{
+	return v << n | v >> (64 - n);
+}
+
+static inline void sip_round(uint64_t v[4])
+{
+	v[0] += v[1];
+	v[1] = rotl64(v[1], 13) ^ v[0];
+	v[0] = rotl64(v[0], 32);
+	v[2] += v[3];
+	v[3] = rotl64(v[3], 16) ^ v[2];
+	v[0] += v[3];
+	v[3] = rotl64(v[3], 21) ^ v[0];
+	v[2] += v[1];
+	v[1] = rotl64(v[1], 17) ^ v[2];
+	v[2] = rotl64(v[2], 32);
+}
+
+static inline void sip_absorb(uint64_t v[4], uint64_t word)
+{
+	v[3] ^= word;
+	sip_round(v);
+	sip_round(v);
+	v[0] ^= word;
+}
+
+uint64_t ur_siphash(const uint64_t key[2], uint64_t word)
+{
+	uint64_t v[4] = {key[0] ^ 0x736f6d6570736575, key[1] ^ 0x646f72616e646f6d, key[0] ^ 0x6c7967656e657261,
+			 key[1] ^ 0x7465646279746573};
+
+	sip_absorb(v, word);
+	sip_absorb(v, (uint64_t)sizeof(word) << 56);
+	v[2] ^= 0xff;
+	for (unsigned i = 0; i < 4; i++)
+		sip_round(v);
+	return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
 /* --- shuffled numbers --- */
 
 #define ROUNDS 8 /* four make a random permutation of many numbers (Luby, Rackoff 1988); these are few */
 
 void ur_shuffle_init(struct ur_shuffle *s, struct ur_random *r, unsigned bits)
 {
-	for (unsigned i = 0; i < 8; i++)
-		s->key[i] = ur_random_u32(r);
+	s->key[0] = ur_random_u64(r);
+	s->key[1] = ur_random_u64(r);
 	s->next = 0;
 	s->bits = bits;
 }
@@ -128,13 +170,10 @@ uint32_t ur_shuffle_next(struct ur_shuffle *s)
 	unsigned half = s->bits / 2;
 	uint32_t mask = (1u << half) - 1, n = s->next++, left = n >> half & mask, right = n & mask;
 
-	for (uint32_t round = 0; round < ROUNDS; round++) {
-		const uint32_t at[4] = {right, round};
-		uint8_t block[UR_CHACHA_BLOCK];
+	for (uint64_t round = 0; round < ROUNDS; round++) {
 		uint32_t swap = right;
 
-		ur_chacha20_block(s->key, at, block);
-		right = left ^ (ur_get_le32(block) & mask);
+		right = left ^ ((uint32_t)ur_siphash(s->key, round << 32 | right) & mask);
 		left = swap;
 	}
 	return left << half | right;

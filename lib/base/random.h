@@ -26,6 +26,9 @@ struct ur_random {
 /* One block of the key stream: `at` is the block counter and the nonce, the last four words of the state. */
 void ur_chacha20_block(const uint32_t key[8], const uint32_t at[4], uint8_t out[UR_CHACHA_BLOCK]);
 
+/* SipHash-2-4 of the word's bytes, lowest first: without the key nobody can tell it from a random function. A tenth of a block's work. */
+uint64_t ur_siphash(const uint64_t key[2], uint64_t word);
+
 void ur_random_init(struct ur_random *r, const struct ur_seed *seed);
 /* Bytes that were returned are no longer anywhere in *r. */
 void ur_random_bytes(struct ur_random *r, void *to, unsigned n);
@@ -44,7 +47,7 @@ static inline struct ur_seed ur_seed_of(uint64_t n)
 
 /* All numbers of `bits` bits, one after another, round and round. */
 struct ur_shuffle {
-	uint32_t key[8];
+	uint64_t key[2];
 	uint32_t next;
 	unsigned bits;
 };

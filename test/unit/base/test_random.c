@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ChaCha20 by the vectors of RFC 8439, the generator by what it leaves behind, and the shuffled numbers. */
+/* ChaCha20 by the vectors of RFC 8439, SipHash by that of its authors, the generator by what it leaves, and the shuffled numbers. */
 #include <CUnit/CUnit.h>
 #include <string.h>
 
@@ -27,6 +27,14 @@ static void chacha20__vectors(void)
 	memset(key, 0, sizeof(key));
 	ur_chacha20_block(key, at[1], out);
 	CU_ASSERT_EQUAL(memcmp(out, want[1], 16), 0);
+}
+
+/* Key and message count up from 0. */
+static void siphash__vector(void)
+{
+	static const uint64_t key[] = {0x0706050403020100, 0x0f0e0d0c0b0a0908};
+
+	CU_ASSERT_EQUAL(ur_siphash(key, 0x0706050403020100), 0x93f5f5799a932462);
 }
 
 static void random__the_seed_decides(void)
@@ -126,6 +134,7 @@ void ur_suite_random(void)
 	CU_pSuite s = CU_add_suite("random", NULL, NULL);
 
 	CU_ADD_TEST(s, chacha20__vectors);
+	CU_ADD_TEST(s, siphash__vector);
 	CU_ADD_TEST(s, random__the_seed_decides);
 	CU_ADD_TEST(s, random__forgets);
 	CU_ADD_TEST(s, shuffle__each_number_once);
