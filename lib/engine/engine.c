@@ -196,7 +196,7 @@ struct ur_nic *ur_engine_try(struct ur_engine *e)
 /* What a control call changes is to be published, and the progress thread may sleep for long. */
 void ur_engine_unlock(struct ur_engine *e)
 {
-	for (int i = 0; i < CONTROL_ROUNDS && ur_nic_poll(e->nic, ur_engine_now()); i++)
+	for (int i = 0; i < CONTROL_ROUNDS && ur_nic_poll_control(e->nic, ur_engine_now()); i++)
 		continue;
 	if (e->publisher)
 		ur_publisher_touch(e->publisher);

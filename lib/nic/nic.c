@@ -21,6 +21,7 @@
 #define LOCAL_NS (20 * UR_NS_PER_US)
 #define LOOK_NS (5 * UR_NS_PER_US)
 #define LOOK_NS_MAX (20 * UR_NS_PER_US)
+#define CONTROL_LOOK_NS (50 * UR_NS_PER_US)
 #define TX_BURSTS 16 /* of a round that only sends: 1 MiB with the usual path MTU, about what a window holds */
 
 /* --- packet buffers for the layers below --- */
@@ -465,10 +466,10 @@ static unsigned local_arrivals(struct ur_nic *nic, struct ur_queue *q)
 	return n;
 }
 
-/* What arrives: from the port, from the other processes of the device, from ourselves, and from the clock. */
-static unsigned nic_arrivals(struct ur_nic *nic)
+/* From the other processes of the device, from ourselves, and from the clock. */
+static inline unsigned other_arrivals(struct ur_nic *nic)
 {
-	unsigned n = ur_unlikely(port_may_wait(nic)) ? 0 : port_arrivals(nic);
+	unsigned n = 0;
 
 	if (nic->cfg.inbox)
 		n += local_arrivals(nic, nic->cfg.inbox);
@@ -477,6 +478,19 @@ static unsigned nic_arrivals(struct ur_nic *nic)
 	if (ur_unlikely(nic->loop.head != NULL))
 		n += local_arrivals(nic, &nic->loop.queue);
 	return n + ur_wheel_advance(nic->wheel, nic->now);
+}
+
+static unsigned nic_arrivals(struct ur_nic *nic)
+{
+	unsigned n = ur_unlikely(port_may_wait(nic)) ? 0 : port_arrivals(nic);
+
+	return n + other_arrivals(nic);
+}
+
+/* Somebody has just looked, and there was nothing; and what comes wakes the thread that sleeps on the port's descriptor. */
+static bool port_was_empty(const struct ur_nic *nic)
+{
+	return nic->now < nic->look_at + CONTROL_LOOK_NS && nic->look_at && nic->port->queue->caps & UR_QUEUE_CALLS;
 }
 
 static bool nic_begin(struct ur_nic *nic, ur_time now)
@@ -496,6 +510,16 @@ unsigned ur_nic_poll(struct ur_nic *nic, ur_time now)
 	if (!nic_begin(nic, now))
 		return 0;
 	n = nic_arrivals(nic);
+	return n + nic_tx(nic);
+}
+
+unsigned ur_nic_poll_control(struct ur_nic *nic, ur_time now)
+{
+	unsigned n;
+
+	if (!nic_begin(nic, now))
+		return 0;
+	n = port_was_empty(nic) ? other_arrivals(nic) : nic_arrivals(nic);
 	return n + nic_tx(nic);
 }
 

@@ -142,6 +142,8 @@ int ur_nic_filter_mcast(struct ur_nic *nic);
 
 /* One round: doorbells, receive, timers, send. Returns how many packets moved; 0 means idle until ur_nic_next, the port or a doorbell. */
 unsigned ur_nic_poll(struct ur_nic *nic, ur_time now);
+/* The same for a control call, of which there are many in a row: the port is left alone where it was found empty a moment ago. */
+unsigned ur_nic_poll_control(struct ur_nic *nic, ur_time now);
 /*
  * The same in another order: what this round's arrivals ask to be sent waits for the next round, so that an acknowledgement leaves together
  * with what the application posts in reply, in one burst, and not before it.

@@ -23,10 +23,13 @@ static struct wire {
 } wire;
 static struct ur_nic *nic;
 
+static unsigned looks;
+
 static unsigned wire_rx(struct ur_queue *q, struct ur_pkt **pkts, unsigned n)
 {
 	struct wire *w = ur_container_of(q, struct wire, fake.queue);
 
+	looks++;
 	if (!w->next || !n)
 		return 0;
 	*pkts = w->next;
@@ -292,6 +295,32 @@ static void rx__steered_is_handed_on(void)
 	close_nic();
 }
 
+/* --- control calls --- */
+
+/* A look that finds nothing is a system call on some ports, and one connection is a dozen of control calls. */
+static void control__looks_once_in_a_moment(void)
+{
+	ur_time now = UR_NS_PER_S;
+
+	open_nic(0);
+	wire.fake.queue.caps |= UR_QUEUE_CALLS;
+	looks = 0;
+	for (unsigned i = 0; i < 10; i++)
+		ur_nic_poll_control(nic, now += UR_NS_PER_US);
+	CU_ASSERT_EQUAL(looks, 1);
+	ur_nic_poll_control(nic, now += UR_NS_PER_MS);
+	CU_ASSERT_EQUAL(looks, 2);
+	wire.next = get();
+	wire.next->len = 0; /* whatever it is: more may have come with it */
+	ur_nic_poll_control(nic, now += UR_NS_PER_MS);
+	ur_nic_poll_control(nic, now);
+	CU_ASSERT_EQUAL(looks, 4);
+	wire.fake.queue.caps &= ~(unsigned)UR_QUEUE_CALLS;
+	ur_nic_poll_control(nic, now);
+	CU_ASSERT_EQUAL(looks, 5);
+	close_nic();
+}
+
 /* --- the path MTU of the host's routes --- */
 
 static unsigned routes_asked;
@@ -332,5 +361,6 @@ void ur_suite_nic(void)
 	CU_ADD_TEST(s, rx__congestion_marks_are_counted);
 	CU_ADD_TEST(s, rx__rocev1_is_counted);
 	CU_ADD_TEST(s, rx__steered_is_handed_on);
+	CU_ADD_TEST(s, control__looks_once_in_a_moment);
 	CU_ADD_TEST(s, path_mtu__is_asked_for_once_in_a_moment);
 }
