@@ -56,6 +56,7 @@
 	X(DROP_NO_RECV, "drop_no_receive", "UC and UD messages dropped because no receive WQE was posted")                                 \
 	X(DROP_RECV_SHORT, "drop_receive_short", "UC and UD messages that are longer than the receive WQE or the MTU")                     \
 	X(DROP_UC_MESSAGE, "drop_uc_message", "UC packets dropped because an earlier one of their message was lost or refused")            \
+	X(DROP_NO_MEMORY, "drop_no_memory", "READ, atomic and FLUSH requests dropped because there was no memory for their answers")       \
 	X(DROP_ARP, "drop_arp", "malformed ARP or neighbour discovery message")                                                            \
 	X(DROP_ICMP, "drop_icmp", "malformed or unsupported ICMP message")                                                                 \
 	X(DROP_ICMP_QUOTE, "drop_icmp_quote", "ICMP errors that quote no packet of ours that waits for an answer")                         \

@@ -8,7 +8,6 @@
 #include "transport/loss/congest.h"
 #include "transport/loss/qp_cwnd.h"
 #include "transport/memory/mw.h"
-#include "transport/pending/rd_table.h"
 #include "transport/pending/read_resend.h"
 #include "transport/pending/reorder.h"
 #include "transport/pending/resp_state.h"
@@ -65,8 +64,7 @@ static int rings_init(struct ur_qp *qp, struct ibv_qp_cap *c)
 	err = ur_ring_init(&qp->sq, c->max_send_wr, sizeof(struct ur_swqe) + area, c->max_send_sge);
 	if (err)
 		return err;
-	qp->sq_ext = calloc(qp->sq.mask + 1u, sizeof(*qp->sq_ext));
-	if (!qp->sq_ext)
+	if (qp->type == IBV_QPT_UD && !ur_sq_ext_begin(qp)) /* other QPs need it for few requests, if at all */
 		return ENOMEM;
 	if (qp->srq_only)
 		return ur_ring_init(&qp->rq, c->max_recv_wr, ur_recv_stride(qp->srq ? qp->srq->ring.max_sge : UR_MAX_SGE), 0);
@@ -176,11 +174,6 @@ int ur_qp_create(struct ur_tp *tp, struct ur_qp_init *init, struct ur_qp **out)
 	err = rings_init(qp, &cap);
 	if (err)
 		goto out_free;
-	qp->resp.rd = calloc(UR_RD_SLOTS + UR_RD_SIDE, sizeof(struct ur_rd_res));
-	if (!qp->resp.rd) {
-		err = ENOMEM;
-		goto out_free;
-	}
 	err = ur_tp_number(tp, &tp->qps, &tp->qpns, qp, &qp->qpn);
 	if (err)
 		goto out_free;
@@ -222,7 +215,6 @@ int ur_qp_destroy(struct ur_qp *qp)
 
 void ur_qp_to_reset(struct ur_qp *qp)
 {
-	struct ur_rd_res *rd = qp->resp.rd;
 	uint32_t sq, rq;
 
 	ur_qp_set_state(qp, IBV_QPS_RESET); /* first: from here on nothing can be posted */
@@ -241,12 +233,12 @@ void ur_qp_to_reset(struct ur_qp *qp)
 	free(qp->req.scoreboard.maps);
 	memset(&qp->req, 0, sizeof(qp->req));
 	ur_qp_cwnd_init(qp);
+	free(qp->resp.rd);
 	memset(&qp->resp, 0, sizeof(qp->resp));
 	ur_read_resend_init(qp);
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	memset(&qp->n, 0, sizeof(qp->n));
 	qp->heard = 0;
-	qp->resp.rd = rd;
 	qp->req.head = qp->req.cur = qp->req.fresh = qp->req.tail = sq;
 	qp->resp.head = qp->resp.tail = rq;
 	/* The indices run on: the application keeps its side of the rings. */

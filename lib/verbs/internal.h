@@ -175,7 +175,7 @@ struct uv_qp {
 	struct ur_qp *tp;
 	struct ur_engine *engine;
 	uv_spin sq_lock, rq_lock;
-	struct ur_wr_batch batch; /* of ibv_wr_post(3); under sq_lock */
+	struct ur_wr_batch *batch; /* of ibv_wr_post(3), NULL without that; under sq_lock */
 	struct ur_net_path path;
 	uint32_t async_delivered; /* under the context's async.lock */
 	struct uv_qp *root;    /* itself, or the one of which ibv_open_qp made it; that has tp, path and the engine's view */
@@ -327,8 +327,8 @@ int uv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr *
 
 /* wr.c: the ibv_wr_ interface. Has a QP of that type all these IBV_QP_EX_WITH_ operations? */
 bool uv_wr_supported(enum ibv_qp_type type, uint64_t send_ops);
-/* Gives it to a QP; ibv_qp_to_qp_ex(3) is NULL without. */
-void uv_wr_init(struct uv_qp *u, uint64_t send_ops);
+/* Gives it to a QP; ibv_qp_to_qp_ex(3) is NULL without. 0 or ENOMEM. */
+int uv_wr_init(struct uv_qp *u, uint64_t send_ops);
 
 /* srq.c */
 struct ibv_srq *uv_create_srq_ex(struct ibv_context *ctx, struct ibv_srq_init_attr_ex *ex);

@@ -5,6 +5,7 @@
  * or wr_abort; nobody waits for it under the engine's.
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "verbs/internal.h"
 
@@ -19,7 +20,7 @@ static struct uv_qp *to_qp(struct ibv_qp_ex *qp)
 static struct ibv_send_wr *next_wr(struct ibv_qp_ex *qp, enum ibv_wr_opcode opcode)
 {
 	struct uv_qp *u = to_qp(qp);
-	struct ibv_send_wr *wr = ur_wr_next(u->tp, &u->batch);
+	struct ibv_send_wr *wr = ur_wr_next(u->tp, u->batch);
 
 	wr->wr_id = qp->wr_id;
 	wr->opcode = opcode;
@@ -94,7 +95,7 @@ static void wr_atomic_write(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote
 	struct uv_qp *u = to_qp(qp);
 
 	begin_rdma(qp, IBV_WR_ATOMIC_WRITE, rkey, remote_addr);
-	ur_wr_inline(u->tp, &u->batch, &buf, 1);
+	ur_wr_inline(u->tp, u->batch, &buf, 1);
 }
 
 static void wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *bind_info)
@@ -115,7 +116,7 @@ static void wr_local_inv(struct ibv_qp_ex *qp, uint32_t invalidate_rkey)
 
 static void wr_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey)
 {
-	struct ibv_send_wr *wr = &to_qp(qp)->batch.wr;
+	struct ibv_send_wr *wr = &to_qp(qp)->batch->wr;
 
 	wr->wr.ud.ah = ah;
 	wr->wr.ud.remote_qpn = remote_qpn;
@@ -124,14 +125,14 @@ static void wr_set_ud_addr(struct ibv_qp_ex *qp, struct ibv_ah *ah, uint32_t rem
 
 static void wr_set_xrc_srqn(struct ibv_qp_ex *qp, uint32_t remote_srqn)
 {
-	to_qp(qp)->batch.wr.qp_type.xrc.remote_srqn = remote_srqn;
+	to_qp(qp)->batch->wr.qp_type.xrc.remote_srqn = remote_srqn;
 }
 
 static void wr_set_sge_list(struct ibv_qp_ex *qp, size_t num_sge, const struct ibv_sge *sg_list)
 {
 	struct uv_qp *u = to_qp(qp);
 
-	ur_wr_list(u->tp, &u->batch, sg_list, num_sge);
+	ur_wr_list(u->tp, u->batch, sg_list, num_sge);
 }
 
 static void wr_set_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t addr, uint32_t length)
@@ -145,7 +146,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *qp, size_t num_buf, const 
 {
 	struct uv_qp *u = to_qp(qp);
 
-	ur_wr_inline(u->tp, &u->batch, buf_list, num_buf);
+	ur_wr_inline(u->tp, u->batch, buf_list, num_buf);
 }
 
 static void wr_set_inline_data(struct ibv_qp_ex *qp, void *addr, size_t length)
@@ -163,7 +164,7 @@ static void wr_start(struct ibv_qp_ex *qp)
 
 	if (ur_likely(!ur_engine_foreign(u->engine)))
 		uv_spin_lock(&u->sq_lock);
-	ur_wr_start(u->tp, &u->batch);
+	ur_wr_start(u->tp, u->batch);
 }
 
 static int wr_complete(struct ibv_qp_ex *qp)
@@ -173,7 +174,7 @@ static int wr_complete(struct ibv_qp_ex *qp)
 
 	if (ur_unlikely(ur_engine_foreign(u->engine)))
 		return EIO;
-	err = ur_wr_complete(u->tp, &u->batch);
+	err = ur_wr_complete(u->tp, u->batch);
 	uv_spin_unlock(&u->sq_lock);
 	if (ur_likely(!err))
 		ur_engine_ring(u->engine, u->tp);
@@ -186,7 +187,7 @@ static void wr_abort(struct ibv_qp_ex *qp)
 
 	if (ur_unlikely(ur_engine_foreign(u->engine)))
 		return;
-	ur_wr_abort(u->tp, &u->batch);
+	ur_wr_abort(u->tp, u->batch);
 	uv_spin_unlock(&u->sq_lock);
 }
 
@@ -215,10 +216,13 @@ bool uv_wr_supported(enum ibv_qp_type type, uint64_t send_ops)
 	return !send_ops;
 }
 
-void uv_wr_init(struct uv_qp *u, uint64_t send_ops)
+int uv_wr_init(struct uv_qp *u, uint64_t send_ops)
 {
 	struct ibv_qp_ex *ex = &u->ex;
 
+	u->batch = calloc(1, sizeof(*u->batch));
+	if (!u->batch)
+		return ENOMEM;
 #define SET(op, builder)                                                                                                                   \
 	if (send_ops & IBV_QP_EX_WITH_##op)                                                                                                \
 		ex->wr_##builder = wr_##builder;
@@ -233,6 +237,7 @@ void uv_wr_init(struct uv_qp *u, uint64_t send_ops)
 	ex->wr_start = wr_start;
 	ex->wr_complete = wr_complete;
 	ex->wr_abort = wr_abort;
+	return 0;
 }
 
 struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)

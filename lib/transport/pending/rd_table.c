@@ -1,11 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transport/pending/rd_table.h"
 
+#include <stdlib.h>
+
 #include "base/psn.h"
 #include "transport/pending/resp_state.h"
 #include "transport/state/qp_priv.h"
 #include "transport/state/srq_priv.h"
 #include "wire/hdr.h"
+
+/*
+ * A peer that has gone back may ask for a READ in smaller pieces than before; what it had sent may come late, among those, and is more than
+ * what it thinks is outstanding. It has to come again. So has what finds no memory for the table, as if it had been lost on the way.
+ */
+enum ur_resp_verdict ur_resp_rd_admit(struct ur_qp *qp)
+{
+	struct ur_responder *r = &qp->resp;
+
+	if (!ur_resp_rd_room(qp))
+		return r->rd_larger ? UR_RESP_LATE_READ : UR_RESP_TOO_MANY_READS;
+	if (ur_unlikely(!r->rd))
+		r->rd = calloc(UR_RD_SLOTS + UR_RD_SIDE, sizeof(*r->rd));
+	return r->rd ? UR_RESP_DONE : UR_RESP_NO_MEMORY;
+}
 
 struct ur_rd_res *ur_resp_rd_add(struct ur_qp *qp, const struct ur_pkt *p)
 {

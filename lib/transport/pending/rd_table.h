@@ -51,15 +51,9 @@ static inline void ur_resp_rd_run(struct ur_rd_res *e, uint32_t start, uint32_t 
 	e->why = replay ? UR_RD_REPLAY : UR_RD_NEW;
 }
 
-/*
- * What becomes of a request for which there is none. A peer that has gone back may ask for a READ in smaller pieces than before; what it
- * had sent may come late, among those, and is more than what it thinks is outstanding. It has to come again.
- */
-static inline enum ur_resp_verdict ur_resp_rd_excess(const struct ur_responder *r)
-{
-	return r->rd_larger ? UR_RESP_LATE_READ : UR_RESP_TOO_MANY_READS;
-}
-/* A new entry, for the request in `p`; the answers to be sent are the caller's to say. */
+/* Can an entry be added? UR_RESP_DONE then. The first of a QP brings the memory of the table. */
+enum ur_resp_verdict ur_resp_rd_admit(struct ur_qp *qp);
+/* After that: a new entry, for the request in `p`; the answers to be sent are the caller's to say. */
 struct ur_rd_res *ur_resp_rd_add(struct ur_qp *qp, const struct ur_pkt *p);
 /* Sends the responses from that PSN on again, if they are of a READ that is remembered. */
 void ur_resp_rd_from(struct ur_qp *qp, uint32_t psn);

@@ -76,12 +76,16 @@ static void take_operands(struct ur_swqe *w, struct ur_swqe_ext *x, const struct
 	w->length = UR_ATOMIC_LEN; /* a longer list keeps the rest of its bytes */
 }
 
-/* What few requests have, in the ring beside the SQ. */
-static int write_ext(struct ur_swqe *w, struct ur_swqe_ext *x, const struct ibv_send_wr *wr)
+/* What few requests have, in the ring beside the SQ, which the first of them brings. Without memory for it the SQ is as good as full. */
+static int write_ext(struct ur_qp *qp, uint32_t at, const struct ibv_send_wr *wr)
 {
+	struct ur_swqe *w = ur_sq_at(qp, at);
+
+	if (!ur_sq_ext_begin(qp))
+		return ENOMEM;
 	if (ur_swqe_in(w, UR_WRS_LOCAL))
-		return ur_local_post(w, x, wr);
-	take_operands(w, x, wr);
+		return ur_local_post(w, ur_sq_ext_at(qp, at), wr);
+	take_operands(w, ur_sq_ext_at(qp, at), wr);
 	return 0;
 }
 
@@ -106,7 +110,7 @@ static inline int write_request(struct ur_qp *qp, uint32_t at, const struct ibv_
 		w->flags |= UR_SWQE_TOO_LONG;
 	if (ur_unlikely(qp->type == IBV_QPT_UD))
 		return ur_ud_address(qp, at, wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
-	return ur_unlikely(ur_swqe_in(w, UR_WRS_ATOMIC | UR_WRS_LOCAL)) ? write_ext(w, ur_sq_ext_at(qp, at), wr) : 0;
+	return ur_unlikely(ur_swqe_in(w, UR_WRS_ATOMIC | UR_WRS_LOCAL)) ? write_ext(qp, at, wr) : 0;
 }
 
 static int write_send(struct ur_qp *qp, uint32_t at, const struct ibv_send_wr *wr)

@@ -252,12 +252,12 @@ enum ur_flush ur_resp_flush_on(struct ur_qp *qp, struct ur_rd_res *e)
 
 enum ur_resp_verdict ur_resp_atomic(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
 {
-	enum ur_resp_verdict v;
+	enum ur_resp_verdict v = ur_resp_rd_admit(qp);
 	uint64_t result = 0;
 	struct ur_rd_res *e;
 
-	if (!ur_resp_rd_room(qp))
-		return ur_resp_rd_excess(&qp->resp);
+	if (v)
+		return v;
 	if (op->flags & UR_OPF_ATOMIC)
 		v = do_atomic(qp, p, op, &result);
 	else

@@ -219,6 +219,7 @@ static void note_probe(struct ur_responder *r, const struct ur_pkt *p)
 static enum ur_resp_verdict do_read(struct ur_qp *qp, const struct ur_pkt *p, const struct ur_opcode_info *op)
 {
 	struct ur_responder *r = &qp->resp;
+	enum ur_resp_verdict v;
 	struct ur_rd_res *e;
 	struct ur_reth h;
 	struct ur_mr *mr;
@@ -226,8 +227,9 @@ static enum ur_resp_verdict do_read(struct ur_qp *qp, const struct ur_pkt *p, co
 	ur_reth_get(ur_bth_ext(p) + op->off_reth, &h);
 	if (h.len > UR_MAX_MSG)
 		return UR_RESP_BAD_LENGTH;
-	if (!ur_resp_rd_room(qp))
-		return ur_resp_rd_excess(r);
+	v = ur_resp_rd_admit(qp);
+	if (v)
+		return v;
 	if (h.len && !ur_mr_at(qp, h.rkey, h.va, h.len, IBV_ACCESS_REMOTE_READ, &mr))
 		return UR_RESP_ACCESS;
 	e = ur_resp_rd_add(qp, p);

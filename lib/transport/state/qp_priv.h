@@ -6,6 +6,8 @@
 #ifndef UR_QP_PRIV_H
 #define UR_QP_PRIV_H
 
+#include <stdlib.h>
+
 #include "transport/control/cwnd.h"
 #include "transport/control/dcqcn.h"
 #include "transport/control/window.h"
@@ -161,7 +163,7 @@ struct ur_responder {
 	uint32_t left, dma_len;
 	uint32_t rd_cur, rd_tail, rd_count; /* oldest with responses to send, next free, number of valid entries */
 	uint32_t rd_n;                      /* max_dest_rd_atomic */
-	struct ur_rd_res *rd;               /* UR_RD_SLOTS of them, and UR_RD_SIDE */
+	struct ur_rd_res *rd;               /* UR_RD_SLOTS of them, and UR_RD_SIDE; NULL until the first */
 	uint32_t side_head, side_tail;      /* parts of READs to repeat, in the last of them */
 	struct ur_reorder *reorder;         /* with UR_RESP_REORDERING */
 	ur_time paced_at;                   /* then */
@@ -220,7 +222,7 @@ struct ur_qp {
 	struct ur_qp *doorbell_link;
 	_Alignas(64) atomic_uint db;
 	struct ur_ring sq, rq;
-	struct ur_swqe_ext *sq_ext; /* one for each slot of `sq` */
+	struct ur_swqe_ext *sq_ext; /* one for each slot of `sq`; NULL until the first request that has one */
 };
 
 static inline enum ibv_qp_state ur_qp_st(const struct ur_qp *qp)
@@ -248,6 +250,14 @@ static inline bool ur_qp_path_ready(const struct ur_qp *qp)
 static inline uint32_t ur_qp_npkts(const struct ur_qp *qp, uint32_t len)
 {
 	return len ? (uint32_t)(((uint64_t)len + qp->mtu - 1) >> qp->mtu_shift) : 1;
+}
+
+/* Brings the memory of `sq_ext`, if there is none yet. False without. */
+static inline bool ur_sq_ext_begin(struct ur_qp *qp)
+{
+	if (!qp->sq_ext)
+		qp->sq_ext = calloc(qp->sq.mask + 1u, sizeof(*qp->sq_ext));
+	return qp->sq_ext;
 }
 
 static inline struct ur_swqe_ext *ur_sq_ext_at(const struct ur_qp *qp, uint32_t i)

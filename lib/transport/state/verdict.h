@@ -17,6 +17,7 @@
 	X(UNSUPPORTED)                                                                                                                     \
 	X(BAD_LENGTH)                                                                                                                      \
 	X(LATE_READ)                                                                                                                       \
+	X(NO_MEMORY)                                                                                                                       \
 	X(TOO_MANY_READS) X(MISALIGNED) X(ACCESS) X(LOCAL_ACCESS) X(TOO_LONG) X(LOCAL_PROT) X(INVALIDATE) X(XRC_SRQ) X(SRQ_FAILED)
 
 enum ur_resp_verdict {

@@ -193,6 +193,7 @@ struct ibv_qp *uv_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_
 	bool builders = ex->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	uint32_t flags = ex->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? ex->create_flags : 0;
 	struct ibv_qp *qp;
+	int err;
 
 	if (ex->comp_mask & ~(uint32_t)EX_SUPPORTED)
 		return uv_null(EOPNOTSUPP);
@@ -208,8 +209,11 @@ struct ibv_qp *uv_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_
 	ex->cap = attr.cap;
 	if (flags)
 		ur_qp_block_mcast_loopback(to_qp(qp)->tp);
-	if (builders)
-		uv_wr_init(to_qp(qp), ex->send_ops_flags);
+	err = builders ? uv_wr_init(to_qp(qp), ex->send_ops_flags) : 0;
+	if (err) {
+		ibv_destroy_qp(qp);
+		return uv_null(err);
+	}
 	return qp;
 }
 
@@ -340,6 +344,12 @@ int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_
 
 /* --- destruction --- */
 
+static void free_qp(struct uv_qp *u)
+{
+	free(u->batch);
+	free(u);
+}
+
 static int destroy(void *handle)
 {
 	struct ibv_qp *qp = handle;
@@ -370,9 +380,9 @@ static int destroy(void *handle)
 	pthread_mutex_destroy(&qp->mutex);
 	ur_live_del(qp);
 	if (u != root && !shared)
-		free(root); /* closed earlier, and kept for the others */
+		free_qp(root); /* closed earlier, and kept for the others */
 	if (u != root || !shared)
-		free(u);
+		free_qp(u);
 	uv_context_put(c);
 	return 0;
 }

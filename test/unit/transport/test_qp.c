@@ -2,9 +2,12 @@
 /* lib/transport/qp.c: creation, flushing, reset, SQD, query. */
 #include <errno.h>
 
+#include "calloc.h"
 #include "tp_harness.h"
 #include "transport/memory/mr.h"
 #include "transport/pending/rd_table.h"
+
+#define QP_BYTES_MOST 3840 /* of an RC QP with 16 sends, 16 receives and one SGE each, of which its rings are 1536 */
 
 static void modify_state(struct th *h, unsigned node, enum ibv_qp_state st, int mask)
 {
@@ -156,20 +159,33 @@ static void qp_create__numbers_tell_nothing(void)
 	CU_ASSERT_TRUE(high > N / 4 && high < N / 4 * 3);
 }
 
-static void qp_create__small_when_idle(void)
+/* What only READs, atomics and losses need is not there before they are. */
+static void qp_create__small_until_more_is_needed(void)
 {
 	static struct th h;
-	struct th_opt o = th_default;
-	size_t bytes;
-	const struct ur_qp *qp;
+	struct ur_qp_init init = {.type = IBV_QPT_RC, .cap = {16, 16, 1, 1, 0}};
+	struct ur_qp *qp;
+	size_t before;
 
-	o.wr = 128;
-	o.sge = 2;
-	th_open(&h, &o);
-	qp = h.n[0].qp;
-	bytes = sizeof(*qp) + (size_t)(qp->sq.mask + 1) * qp->sq.stride + (size_t)(qp->rq.mask + 1) * qp->rq.stride +
-		UR_RD_SLOTS * sizeof(struct ur_rd_res) + (qp->sq.mask + 1) * sizeof(struct ur_swqe_ext);
-	CU_ASSERT_TRUE(bytes < 32768);
+	th_open(&h, &th_default);
+	init.pd = h.n[0].pd;
+	init.send_cq = init.recv_cq = h.n[0].scq;
+	before = bytes_asked_for;
+	CU_ASSERT_EQUAL_FATAL(ur_qp_create(h.n[0].tp, &init, &qp), 0);
+	CU_ASSERT_TRUE(bytes_asked_for - before <= QP_BYTES_MOST);
+	CU_ASSERT_EQUAL(ur_qp_destroy(qp), 0);
+	th_recv(&h, 1, 1, 0, 64);
+	th_post(&h, 0, IBV_WR_SEND, 2, 0, 64, 0, IBV_SEND_SIGNALED);
+	th_post(&h, 0, IBV_WR_RDMA_WRITE, 3, 0, 3000, 0, IBV_SEND_SIGNALED);
+	th_pump(&h);
+	th_expect_wc(h.n[0].scq, 2, IBV_WC_SUCCESS);
+	th_expect_wc(h.n[0].scq, 3, IBV_WC_SUCCESS);
+	for (unsigned i = 0; i < 2; i++)
+		CU_ASSERT_TRUE(!h.n[i].qp->resp.rd && !h.n[i].qp->sq_ext && !h.n[i].qp->req.scoreboard.maps);
+	th_post(&h, 0, IBV_WR_RDMA_READ, 4, 0, 3000, 0, IBV_SEND_SIGNALED);
+	th_pump(&h);
+	th_expect_wc(h.n[0].scq, 4, IBV_WC_SUCCESS);
+	CU_ASSERT_TRUE(h.n[1].qp->resp.rd && !h.n[0].qp->resp.rd && !h.n[0].qp->sq_ext);
 	th_close(&h);
 }
 
@@ -440,7 +456,7 @@ void ur_suite_qp(void)
 	CU_ADD_TEST(s, qp_create__qpns_differ_from_those_of_the_slots_last_owner);
 	CU_ADD_TEST(s, tp_create__refuses_short_bulk_packets);
 	CU_ADD_TEST(s, qp_create__numbers_tell_nothing);
-	CU_ADD_TEST(s, qp_create__small_when_idle);
+	CU_ADD_TEST(s, qp_create__small_until_more_is_needed);
 	CU_ADD_TEST(s, qp_err__flushes_once_in_order);
 	CU_ADD_TEST(s, qp_err__owed_ack_still_goes_out);
 	CU_ADD_TEST(s, qp_reset__with_packets_in_flight_and_reuse);

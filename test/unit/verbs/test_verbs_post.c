@@ -7,11 +7,32 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "calloc.h"
 #include "engine/internal.h"
 #include "transport/state/qp_priv.h"
 #include "verbs_fixture.h"
 
 void ur_suite_verbs_post(void);
+
+#define QP_BYTES_MOST 4480 /* of an RC QP with 16 sends, 16 receives and one SGE each */
+
+/* Of all layers, and without what connecting and READs bring. */
+static void create_qp__takes_little_memory(void)
+{
+	struct verbs_fixture f;
+	struct ibv_qp_init_attr ia = {.qp_type = IBV_QPT_RC, .cap = {16, 16, 1, 1, 0}};
+	struct ibv_qp *qp;
+	size_t before;
+
+	verbs_fixture_make(&f);
+	ia.send_cq = ia.recv_cq = f.cq;
+	before = bytes_asked_for;
+	qp = ibv_create_qp(f.pd, &ia);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(qp);
+	CU_ASSERT_TRUE(bytes_asked_for - before <= QP_BYTES_MOST);
+	CU_ASSERT_EQUAL(ibv_destroy_qp(qp), 0);
+	verbs_fixture_unmake(&f);
+}
 
 #define POSTS 64
 
@@ -343,4 +364,5 @@ void ur_suite_verbs_post(void)
 	CU_ADD_TEST(s, poll_cq__leaves_a_taken_nic_alone);
 	CU_ADD_TEST(s, post_send__that_finds_the_nic_taken_is_counted);
 	CU_ADD_TEST(s, poll_cq__empty_takes_no_lock_of_the_queue);
+	CU_ADD_TEST(s, create_qp__takes_little_memory);
 }

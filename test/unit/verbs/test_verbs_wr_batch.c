@@ -281,7 +281,7 @@ static void wr_set__of_one_request_alone(void)
 	verbs_fixture_make(&f);
 	qp = verbs_wr_ready(&f, BASIC_OPS, 4);
 	x = ibv_qp_to_qp_ex(qp);
-	wr = &ur_container_of(qp, struct uv_qp, qp)->batch.wr;
+	wr = &ur_container_of(qp, struct uv_qp, qp)->batch->wr;
 	ibv_wr_start(x);
 	ibv_wr_send(x);
 	ibv_wr_set_ud_addr(x, &ah, 0x123456, 0x80001234);

@@ -2,6 +2,7 @@
 /* lib/transport/queues/post.c, wr_op.c. */
 #include <errno.h>
 
+#include "calloc.h"
 #include "tp_harness.h"
 
 static void post_send__states(void)
@@ -275,6 +276,25 @@ static void post_recv__limits(void)
 	th_close(&h);
 }
 
+/* The first request with operands brings a ring for them. Without memory for it the SQ is full, for that request alone. */
+static void post__no_memory_for_operands(void)
+{
+	static struct th h;
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD}, *bad = NULL;
+
+	th_open(&h, &th_default);
+	sge = (struct ibv_sge){(uintptr_t)h.n[0].mem, 8, h.n[0].mr->lkey};
+	no_calloc = true;
+	CU_ASSERT_EQUAL(ur_qp_post_send(h.n[0].qp, &wr, &bad), ENOMEM);
+	CU_ASSERT_PTR_EQUAL(bad, &wr);
+	CU_ASSERT_EQUAL(th_post(&h, 0, IBV_WR_RDMA_WRITE, 2, 0, 8, 0, IBV_SEND_SIGNALED), 0);
+	no_calloc = false;
+	CU_ASSERT_EQUAL(ur_qp_post_send(h.n[0].qp, &wr, &bad), 0);
+	CU_ASSERT_PTR_NOT_NULL(h.n[0].qp->sq_ext);
+	th_close(&h);
+}
+
 void ur_suite_post(void);
 
 void ur_suite_post(void)
@@ -291,4 +311,5 @@ void ur_suite_post(void)
 	CU_ADD_TEST(s, wr_supported__types);
 	CU_ADD_TEST(s, doorbell__once_for_each_kick);
 	CU_ADD_TEST(s, post_recv__limits);
+	CU_ADD_TEST(s, post__no_memory_for_operands);
 }

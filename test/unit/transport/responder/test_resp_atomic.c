@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lib/transport/responder/resp_atomic.c: atomics and ATOMIC WRITE. Node 1 is the responder; its peer sends from PSN 100. */
+#include "calloc.h"
 #include "tp_harness.h"
 
 static const struct th_opt *with_atomics(uint8_t max_rd)
@@ -367,6 +368,31 @@ static void resources__first_answers_do_not(void)
 	th_close(&h);
 }
 
+/* What finds no memory for the resource table is a lost packet: it has not been executed, and comes again. */
+static void resources__no_memory_for_them(void)
+{
+	static struct th h;
+	struct th_hdr ext;
+
+	th_open(&h, with_atomics(4));
+	ext = th_reth(&h, 1, 64, 8);
+	set_word(&h, 0, 1);
+	no_calloc = true;
+	inject_atomic(&h, UR_OP_FETCH_ADD, 100, 0, 1, 0);
+	th_inject(&h, 1, UR_OP_READ_REQ, 100, true, &ext, NULL, 0);
+	no_calloc = false;
+	CU_ASSERT_EQUAL(word(&h, 0), 1);
+	CU_ASSERT_EQUAL(h.n[1].c.v[UR_C_DROP_NO_MEMORY], 2);
+	th_expect_quiet(&h, 1);
+	inject_atomic(&h, UR_OP_FETCH_ADD, 100, 0, 1, 0);
+	th_inject(&h, 1, UR_OP_READ_REQ, 101, true, &ext, NULL, 0);
+	CU_ASSERT_EQUAL(word(&h, 0), 2);
+	expect_answer(&h, 100, 1, 1);
+	expect_read_response(&h, UR_OP_READ_RESP_ONLY, 101, 8);
+	th_expect_quiet(&h, 1);
+	th_close(&h);
+}
+
 static void order__atomic_inside_a_message_is_refused(void)
 {
 	static uint8_t data[1024];
@@ -398,5 +424,6 @@ void ur_suite_resp_atomic(void)
 	CU_ADD_TEST(s, resources__exhausted);
 	CU_ADD_TEST(s, resources__replays_give_way);
 	CU_ADD_TEST(s, resources__first_answers_do_not);
+	CU_ADD_TEST(s, resources__no_memory_for_them);
 	CU_ADD_TEST(s, order__atomic_inside_a_message_is_refused);
 }
