@@ -114,11 +114,12 @@ void ur_cm_unreachable(struct ur_cm *cm, const struct ur_gid *dst, ur_time now);
 bool ur_cm_icmp_error(struct ur_cm *cm, const struct ur_undelivered *u, ur_time now);
 
 /*
- * Asks `is` of the peer of each connection that is established, or may be to its peer: what it is, by its address and communication id.
- * Those whose peer has ended are disconnected, as by a DREQ. Returns how many peers are siblings: those have to be asked about again later.
+ * Which connections are to a process of this host (`here`, by the peer's address) that has ended (not `alive`, by its slot, which is the
+ * top byte of the communication id)? Those that are established, or may be to their peers, are disconnected as by a DREQ. Asks once for
+ * each slot, however many connections there are. Returns how many peers live on this host: they have to be asked about again later.
  */
-enum ur_cm_peer { UR_CM_PEER_REMOTE, UR_CM_PEER_SIBLING, UR_CM_PEER_ENDED };
-unsigned ur_cm_check_peers(struct ur_cm *cm, enum ur_cm_peer (*is)(void *ctx, const struct ur_gid *peer, uint32_t id), ur_time now);
+unsigned ur_cm_check_peers(struct ur_cm *cm, bool (*here)(void *ctx, const struct ur_gid *peer), bool (*alive)(void *ctx, uint8_t slot),
+			   ur_time now);
 
 /* One received MAD addressed to QP 1; `from` is turned round already: sgid is ours. */
 void ur_cm_rx(struct ur_cm *cm, const struct ur_cm_addr *from, const uint8_t *mad, unsigned len, ur_time now);

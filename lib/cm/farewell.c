@@ -72,17 +72,25 @@ static bool may_be_established(const struct ur_cm_conn *c)
 	return c->state == UR_CM_ESTABLISHED || c->state == UR_CM_REP_SENT || c->state == UR_CM_MRA_REP_RCVD;
 }
 
-unsigned ur_cm_check_peers(struct ur_cm *cm, enum ur_cm_peer (*is)(void *ctx, const struct ur_gid *peer, uint32_t id), ur_time now)
+enum life { UNKNOWN, ALIVE, ENDED };
+
+unsigned ur_cm_check_peers(struct ur_cm *cm, bool (*here)(void *ctx, const struct ur_gid *peer), bool (*alive)(void *ctx, uint8_t slot),
+			   ur_time now)
 {
+	uint8_t life[256] = {UNKNOWN};
 	struct ur_list *pos, *next;
 	unsigned siblings = 0;
 
 	ur_list_for_each_safe(pos, next, &cm->conns) {
 		struct ur_cm_conn *c = ur_container_of(pos, struct ur_cm_conn, link);
-		enum ur_cm_peer peer = c->remote_id ? is(cm->cfg.ctx, &c->addr.dgid, c->remote_id) : UR_CM_PEER_REMOTE;
+		const uint8_t slot = (uint8_t)(c->remote_id >> 24);
 
-		siblings += peer == UR_CM_PEER_SIBLING;
-		if (peer != UR_CM_PEER_ENDED || !may_be_established(c))
+		if (!c->remote_id || !here(cm->cfg.ctx, &c->addr.dgid))
+			continue;
+		if (life[slot] == UNKNOWN)
+			life[slot] = alive(cm->cfg.ctx, slot) ? ALIVE : ENDED;
+		siblings += life[slot] == ALIVE;
+		if (life[slot] == ALIVE || !may_be_established(c))
 			continue;
 		ur_cm_conn_hold(c);
 		ur_cm_take_end(c, NULL, now);

@@ -30,21 +30,26 @@ void ur_nic_trouble(void *ctx, const struct ur_cm_trouble *t)
 
 /* --- ends --- */
 
-/* A process of this host tells nobody that it was killed: the wire would not return it. The kernel knows. */
-static enum ur_cm_peer peer_is(void *ctx, const struct ur_gid *peer, uint32_t id)
+static bool is_here(void *ctx, const struct ur_gid *peer)
 {
-	struct ur_nic *nic = ctx;
+	const struct ur_nic *nic = ctx;
 
-	if (ur_net_gid_find(nic->net, peer) < 0)
-		return UR_CM_PEER_REMOTE;
-	return id >> 24 == nic->cfg.tp.slot || nic->cfg.alive(nic->cfg.ctx, (uint8_t)(id >> 24)) ? UR_CM_PEER_SIBLING : UR_CM_PEER_ENDED;
+	return ur_net_gid_find(nic->net, peer) >= 0;
 }
 
+static bool is_alive(void *ctx, uint8_t slot)
+{
+	const struct ur_nic *nic = ctx;
+
+	return slot == nic->cfg.tp.slot || nic->cfg.alive(nic->cfg.ctx, slot);
+}
+
+/* A process of this host tells nobody that it was killed: the wire would not return it. The kernel knows. */
 static void check_siblings(struct ur_timer *t, ur_time now)
 {
 	struct ur_nic *nic = ur_container_of(t, struct ur_nic, siblings);
 
-	if (ur_cm_check_peers(nic->cm, peer_is, now))
+	if (ur_cm_check_peers(nic->cm, is_here, is_alive, now))
 		ur_timer_arm(nic->wheel, t, now + SIBLINGS_NS);
 }
 

@@ -106,6 +106,7 @@ struct ur_nic {
 	struct ur_capture *capture; /* NULL: off; by ur_nic_set_capture */
 	struct ur_faults *faults;   /* NULL: off */
 	ur_time now;                /* of the current call, for callbacks */
+	uint64_t doorbells;         /* rounds that found some */
 	bool more; /* the port gave a full burst: it may have more, which its descriptor does not show */
 	bool watched; /* somebody looks at packets: those on this host are neither bulk nor slim */
 	unsigned train_pkts; /* the longest train that the transport builds now */

@@ -30,6 +30,7 @@ void ur_nic_drain_doorbells(struct ur_nic *nic)
 
 	if (ur_likely(!atomic_load_explicit(&nic->doorbell, memory_order_relaxed)))
 		return;
+	nic->doorbells++;
 	qp = atomic_exchange_explicit(&nic->doorbell, NULL, memory_order_acquire);
 	for (; qp; qp = next) { /* newest first: turn it round */
 		next = *ur_qp_doorbell_link(qp);

@@ -19,7 +19,7 @@ struct ur_publisher {
 	uint32_t place, entry; /* of the current pass: where it goes on in the QP table, and where the next QP goes; 0, 0: none is */
 	ur_time began;         /* the last pass; 0: there was none yet */
 	ur_time next;
-	uint64_t packets; /* that had been counted then */
+	uint64_t events; /* that had been counted then */
 	bool touched;
 };
 
@@ -95,9 +95,14 @@ void ur_publisher_close(struct ur_publisher *p)
 
 /* --- writing --- */
 
-static uint64_t packets(const struct ur_nic *nic)
+/* Packets, what they and timers led to, and posts: without any of it no QP changes. */
+static uint64_t events(const struct ur_nic *nic)
 {
-	return nic->counters.v[UR_C_RX_ROCE] + nic->counters.v[UR_C_TX_ROCE];
+	uint64_t sum = nic->doorbells;
+
+	for (unsigned i = 0; i < UR_C_COUNT; i++)
+		sum += nic->counters.v[i];
+	return sum;
 }
 
 static void write_qp(struct ur_status_qp *s, const struct ur_qp *qp, ur_time now)
@@ -157,7 +162,7 @@ void ur_publisher_write(struct ur_publisher *p, const struct ur_nic *nic, ur_tim
 
 	if (!p->entry) {
 		p->began = now;
-		p->packets = packets(nic);
+		p->events = events(nic);
 		p->touched = false;
 	}
 	ur_status_begin(s);
@@ -165,7 +170,7 @@ void ur_publisher_write(struct ur_publisher *p, const struct ur_nic *nic, ur_tim
 	if (write_qps(p, nic, now)) {
 		s->qps = p->entry;
 		p->place = p->entry = 0;
-		p->next = s->total ? p->began + UR_STATUS_IDLE : UR_TIME_NEVER;
+		p->next = UR_TIME_NEVER;
 	} else {
 		if (s->qps < p->entry)
 			s->qps = p->entry;
@@ -176,7 +181,7 @@ void ur_publisher_write(struct ur_publisher *p, const struct ur_nic *nic, ur_tim
 
 ur_time ur_publisher_next(const struct ur_publisher *p, const struct ur_nic *nic)
 {
-	if (!p->touched && packets(nic) == p->packets)
+	if (!p->touched && events(nic) == p->events)
 		return p->next;
 	return p->began ? ur_min_time(p->next, p->began + UR_STATUS_EVERY) : 0;
 }

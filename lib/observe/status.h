@@ -20,8 +20,7 @@
 #define UR_STATUS_COUNTERS 192
 #define UR_STATUS_TEXT 32
 #define UR_STATUS_USES 96
-#define UR_STATUS_EVERY (250 * UR_NS_PER_MS) /* how often it is renewed while something changes, */
-#define UR_STATUS_IDLE (2 * UR_NS_PER_S)     /* and at least while there are QPs */
+#define UR_STATUS_EVERY (250 * UR_NS_PER_MS) /* how often it is renewed while something changes; otherwise it is not */
 
 struct ur_status_qp {
 	uint32_t qpn; /* 0: none */

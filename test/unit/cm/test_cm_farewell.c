@@ -117,30 +117,45 @@ static void will__ends_with_the_connection(void)
 
 static const struct hx *asked_of;
 static uint8_t ended_slot;
+static unsigned times_asked;
 
-static enum ur_cm_peer of_this_host(void *ctx, const struct ur_gid *peer, uint32_t id)
+static bool is_here(void *ctx, const struct ur_gid *peer)
 {
 	(void)ctx;
 	CU_ASSERT(ur_gid_eq(peer, &asked_of->side[0].gid));
-	return id >> 24 == ended_slot ? UR_CM_PEER_ENDED : UR_CM_PEER_SIBLING;
+	return true;
+}
+
+static bool is_alive(void *ctx, uint8_t slot)
+{
+	(void)ctx;
+	times_asked++;
+	return slot != ended_slot;
 }
 
 /* Processes of one host look whether their peers live: connections of the dead end as by a DREQ, once. */
 static void check_peers__ended_siblings(void)
 {
-	struct hx_pair p;
+	struct hx_pair p, q;
 	struct hx h;
 
 	hx_init(&h, 11);
 	p = hx_established(&h);
+	q.client = hx_connect(&h, 0, HX_SERVICE);
+	hx_run(&h, h.now + 100 * HX_MS);
+	q.server = p.listener->child;
+	CU_ASSERT_FATAL(q.server && q.server != p.server);
 	asked_of = &h;
 	ended_slot = 8;
-	CU_ASSERT_EQUAL(ur_cm_check_peers(h.side[1].cm, of_this_host, h.now), 1);
+	times_asked = 0;
+	CU_ASSERT_EQUAL(ur_cm_check_peers(h.side[1].cm, is_here, is_alive, h.now), 2);
 	CU_ASSERT_EQUAL(hx_state(p.server), UR_CM_ESTABLISHED);
-	ended_slot = 7; /* the client's */
+	CU_ASSERT_EQUAL(times_asked, 1); /* about one process, with two connections */
+	ended_slot = 7;                  /* the client's */
 	for (int i = 0; i < 2; i++) {
-		CU_ASSERT_EQUAL(ur_cm_check_peers(h.side[1].cm, of_this_host, h.now), 0);
+		CU_ASSERT_EQUAL(ur_cm_check_peers(h.side[1].cm, is_here, is_alive, h.now), 0);
 		CU_ASSERT_EQUAL(p.server->got[UR_CM_EV_DREQ], 1);
+		CU_ASSERT_EQUAL(q.server->got[UR_CM_EV_DREQ], 1);
 		CU_ASSERT_EQUAL(hx_state(p.server), UR_CM_TIMEWAIT);
 	}
 	CU_ASSERT(hx_settle(&h, h.now + 2 * UR_NS_PER_S));
