@@ -20,8 +20,8 @@ struct ur_iova_range {
 
 struct ur_iova_space {
 	uint64_t begin, end, next; /* the window [begin, end), and where the next search starts */
-	struct ur_iova_range *used; /* in ascending order */
-	size_t n, room;
+	struct ur_iova_range *used; /* in ascending order; one that was given back is empty, and stays for a while: last < first */
+	size_t n, gone, room;       /* of the `n`, `gone` are empty */
 };
 
 /*

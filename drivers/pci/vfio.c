@@ -152,8 +152,12 @@ static void take_away(const struct ur_vfio_memory *m, uint64_t iova, uint64_t si
 
 void ur_vfio_close(struct ur_vfio_memory *m)
 {
-	for (size_t i = 0; i < m->space.n; i++)
-		take_away(m, m->space.used[i].first, m->space.used[i].last - m->space.used[i].first + 1);
+	for (size_t i = 0; i < m->space.n; i++) {
+		const struct ur_iova_range *r = &m->space.used[i];
+
+		if (r->last >= r->first)
+			take_away(m, r->first, r->last - r->first + 1);
+	}
 	ur_iova_fini(&m->space);
 	pthread_mutex_destroy(&m->lock);
 	free(m);

@@ -57,7 +57,7 @@ static void take__aligned_and_onwards(void)
 	CU_ASSERT_EQUAL(ur_iova_take(&s, 0x7f0000000000, 4096, &c), 0);
 	CU_ASSERT_EQUAL(c, BEGIN + 5 * MB2);
 	ur_iova_give(&s, c + 4096); /* that is nobody's */
-	CU_ASSERT_EQUAL(s.n, 2);
+	CU_ASSERT_EQUAL(s.n - s.gone, 2);
 	ur_iova_fini(&s);
 }
 
@@ -106,8 +106,31 @@ static void take__against_a_model(void)
 				CU_ASSERT_FATAL(at + len <= has[i].first || at > has[i].last);
 			has[n++] = (struct ur_iova_range){at, at + len - 1};
 		}
-		CU_ASSERT_EQUAL_FATAL(s.n, n);
+		CU_ASSERT_EQUAL_FATAL(s.n - s.gone, n);
 	}
+	ur_iova_fini(&s);
+}
+
+/* Each of many that are given back, the oldest first, leaves the others where they are: they move now and then, and all together. */
+static void give__moves_few(void)
+{
+	static uint64_t at[10000];
+	const unsigned n = ur_array_size(at);
+	struct ur_iova_space s;
+	size_t moved = 0;
+
+	ur_iova_init(&s, BEGIN, 2 * BEGIN);
+	for (unsigned i = 0; i < n; i++)
+		CU_ASSERT_EQUAL_FATAL(ur_iova_take(&s, i * 4096ull, 4096, &at[i]), 0);
+	for (unsigned i = 0; i < n; i++) {
+		size_t before = s.n;
+
+		ur_iova_give(&s, at[i]);
+		moved += before > s.n ? s.n : 0;
+		CU_ASSERT_EQUAL(s.n - s.gone, n - 1 - i);
+	}
+	CU_ASSERT_EQUAL(s.n, 0);
+	CU_ASSERT_TRUE(moved <= 2 * n);
 	ur_iova_fini(&s);
 }
 
@@ -119,4 +142,5 @@ void ur_suite_iova(void)
 	CU_ADD_TEST(s, take__aligned_and_onwards);
 	CU_ADD_TEST(s, take__full);
 	CU_ADD_TEST(s, take__against_a_model);
+	CU_ADD_TEST(s, give__moves_few);
 }
