@@ -151,7 +151,7 @@ static void own_request(struct side *s, const struct rec *r, unsigned i)
 	deliver_pending(s);
 	if (!slot->sent && slot->req == r)
 		answer_again(s);
-	if (!slot->sent && slot->req == r && s->qp->req.rnr)
+	if (!slot->sent && slot->req == r && s->qp->req.stops.rnr)
 		s->rep->permitted[PERMIT_WAITS]++;
 	else if (!slot->sent && slot->req == r && !s->nheld)
 		report_text(s->rep, r->frame, "request at this time", rec_op(r)->name, "nothing");

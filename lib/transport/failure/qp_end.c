@@ -37,12 +37,12 @@ void ur_qp_flush_sends(struct ur_qp *qp)
 	r->rd_wqes = r->locals = 0;
 	r->una = r->next = r->max;
 	r->rd_out = 0;
-	r->rnr = UR_RNR_NONE;
+	r->stops.rnr = UR_RNR_NONE;
 	r->thrown_away = false;
 	r->hole = false;
 	ur_scoreboard_clear(r);
-	r->probe.what = UR_TAIL_PROBE_NONE;
-	r->halt = IBV_WC_SUCCESS;
+	r->stops.probe = UR_TAIL_PROBE_NONE;
+	r->stops.halt = IBV_WC_SUCCESS;
 }
 
 void ur_qp_flush(struct ur_qp *qp)

@@ -78,7 +78,7 @@ static void hasten(struct ur_qp *qp, ur_time now)
 {
 	struct ur_requester *r = &qp->req;
 
-	if (r->rnr == UR_RNR_WAITS || (r->unreachable && r->unreachable_una == r->una))
+	if (r->stops.rnr == UR_RNR_WAITS || (r->unreachable && r->unreachable_una == r->una))
 		return;
 	r->unreachable = true;
 	r->unreachable_una = r->una;

@@ -103,7 +103,7 @@ void ur_cc_sent(struct ur_qp *qp, uint32_t bytes, ur_time now)
 	cc->next += ur_dcqcn_duration(&cc->rate, bytes);
 	if (cc->next <= now)
 		return;
-	cc->blocked = true;
+	qp->req.stops.blocked = true;
 	ur_timer_arm(qp->tp->c.wheel, &cc->timer, cc->next);
 	UR_TRACE(qp->tp->trace, TIMER_ARMED, qp->qpn, UR_TRACE_TIMER_PACE, cc->next - now);
 }
@@ -114,7 +114,7 @@ static void unblock(struct ur_timer *t, ur_time now)
 
 	(void)now;
 	UR_TRACE(qp->tp->trace, TIMER_EXPIRED, qp->qpn, UR_TRACE_TIMER_PACE);
-	qp->cc.blocked = false;
+	qp->req.stops.blocked = false;
 	ur_resp_schedule(qp);
 	ur_req_schedule(qp);
 }
@@ -129,6 +129,7 @@ void ur_cc_stop(struct ur_qp *qp)
 	struct ur_cc *cc = &qp->cc;
 
 	ur_timer_cancel(qp->tp->c.wheel, &cc->timer);
-	cc->rate.active = cc->blocked = cc->cnp_due = cc->cnp_sent = false;
+	qp->req.stops.blocked = false;
+	cc->rate.active = cc->cnp_due = cc->cnp_sent = false;
 	cc->next = 0;
 }

@@ -60,7 +60,7 @@ static void resume(struct ur_timer *t, ur_time now)
 
 	(void)now;
 	UR_TRACE(qp->tp->trace, TIMER_EXPIRED, qp->qpn, UR_TRACE_TIMER_PACE);
-	qp->req.cwnd.paused = false;
+	qp->req.stops.paused = false;
 	ur_req_schedule(qp);
 }
 
@@ -121,7 +121,7 @@ void ur_qp_cwnd_lossy(struct ur_qp *qp)
 void ur_qp_cwnd_stop(struct ur_qp *qp)
 {
 	ur_timer_cancel(qp->tp->c.wheel, &qp->req.cwnd.timer);
-	qp->req.cwnd.paused = false;
+	qp->req.stops.paused = false;
 }
 
 void ur_qp_cwnd_heard(struct ur_qp *qp, ur_time now)
@@ -143,7 +143,7 @@ void ur_qp_cwnd_heard(struct ur_qp *qp, ur_time now)
 	resize(qp);
 	if (!r->rtt.at)
 		time_next(r);
-	if (ur_unlikely(r->scoreboard.wanted))
+	if (ur_unlikely(r->stops.lost))
 		ur_req_schedule(qp);
 }
 
@@ -183,7 +183,7 @@ void ur_qp_cwnd_sent(struct ur_qp *qp, ur_time now)
 
 	if (!interval)
 		return;
-	f->paused = true;
+	qp->req.stops.paused = true;
 	ur_timer_arm(qp->tp->c.wheel, &f->timer, now + interval);
 	UR_TRACE(qp->tp->trace, TIMER_ARMED, qp->qpn, UR_TRACE_TIMER_PACE, interval);
 }

@@ -231,7 +231,7 @@ enum ur_found ur_rack_detect_loss(struct ur_qp *qp, ur_time now)
 	else
 		judge_once_sent(qp, UR_WAY_ANSWER);
 	judge_retransmissions(r, now);
-	sb->wanted = sb->nlost > 0;
+	r->stops.lost = sb->nlost > 0;
 	ur_scoreboard_widen_window(r);
 	if (sb->nlost == nlost)
 		return UR_FOUND_NOTHING;

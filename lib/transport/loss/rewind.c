@@ -30,8 +30,8 @@ void ur_req_rewind(struct ur_qp *qp)
 	r->restart = r->una;
 	r->rd_out = 0;
 	r->since_ack = 0;
-	r->halt = IBV_WC_SUCCESS;
+	r->stops.halt = IBV_WC_SUCCESS;
 	r->rtt.at = 0;
-	r->probe.what = UR_TAIL_PROBE_NONE;
+	r->stops.probe = UR_TAIL_PROBE_NONE;
 	ur_scoreboard_clear(r);
 }

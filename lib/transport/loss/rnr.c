@@ -35,7 +35,7 @@ void ur_rnr_begin(struct ur_qp *qp, ur_time asked, ur_time now)
 	struct ur_requester *r = &qp->req;
 	ur_time wait = asked;
 
-	if (r->rnr != UR_RNR_WAITS && r->rnr != UR_RNR_ASKS) {
+	if (r->stops.rnr != UR_RNR_WAITS && r->stops.rnr != UR_RNR_ASKS) {
 		r->refused_at = now;
 		r->refused = r->head;
 	}
@@ -43,7 +43,7 @@ void ur_rnr_begin(struct ur_qp *qp, ur_time asked, ur_time now)
 	r->thrown_away = true;
 	if (r->rnr_cnt == WITHOUT_END)
 		wait = ur_rnr_wait(asked, now - r->refused_at);
-	r->rnr = UR_RNR_WAITS;
+	r->stops.rnr = UR_RNR_WAITS;
 	r->packets_until = ur_psn_later(r->packets_until, ur_psn_add(r->una, 1)); /* one packet, of a bulk packet too */
 	ur_list_del(&qp->link[UR_TXQ_REQ]);
 	ur_timer_arm(qp->tp->c.wheel, &qp->timer, now + wait);
@@ -53,10 +53,10 @@ void ur_rnr_begin(struct ur_qp *qp, ur_time asked, ur_time now)
 void ur_rnr_progress(struct ur_requester *r)
 {
 	if (ur_psn_diff(r->refused_until, r->una) > 0) {
-		r->rnr = UR_RNR_CAREFUL;
+		r->stops.rnr = UR_RNR_CAREFUL;
 		return;
 	}
-	r->rnr = UR_RNR_NONE;
+	r->stops.rnr = UR_RNR_NONE;
 	r->thrown_away = false;
 	r->refused = r->refused_until = 0;
 }
@@ -75,7 +75,7 @@ bool ur_rnr_explains_nak(struct ur_requester *r)
 
 bool ur_rnr_is_due(const struct ur_requester *r)
 {
-	return r->rnr == UR_RNR_WAITS || (r->rnr == UR_RNR_ASKS && !r->timeout);
+	return r->stops.rnr == UR_RNR_WAITS || (r->stops.rnr == UR_RNR_ASKS && !r->timeout);
 }
 
 /* Without an ACK timer nothing else would find that the packet which asks was lost, or its answer. */
@@ -84,9 +84,9 @@ void ur_rnr_expired(struct ur_qp *qp, ur_time now)
 	struct ur_requester *r = &qp->req;
 
 	UR_TRACE(qp->tp->trace, TIMER_EXPIRED, qp->qpn, UR_TRACE_TIMER_RNR);
-	if (r->rnr == UR_RNR_ASKS)
+	if (r->stops.rnr == UR_RNR_ASKS)
 		ur_req_rewind(qp);
-	r->rnr = UR_RNR_ASKS;
+	r->stops.rnr = UR_RNR_ASKS;
 	if (!r->timeout)
 		ur_timer_arm(qp->tp->c.wheel, &qp->timer, now + ASK_AGAIN);
 	ur_req_schedule(qp);

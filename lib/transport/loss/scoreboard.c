@@ -61,7 +61,7 @@ static void stop_using(struct ur_requester *r)
 {
 	struct ur_scoreboard *sb = &r->scoreboard;
 
-	sb->busy = sb->wanted = false;
+	sb->busy = r->stops.lost = false;
 	sb->gone = sb->spare = sb->nlost = sb->rd_early = sb->answers = 0;
 	sb->due = 0;
 }
@@ -345,7 +345,7 @@ void ur_scoreboard_una_moved(struct ur_qp *qp, ur_time now)
 		stop_using(r);
 	else
 		ur_scoreboard_widen_window(r);
-	sb->wanted = sb->nlost > 0;
+	r->stops.lost = sb->nlost > 0;
 }
 
 /* --- answers --- */
@@ -441,9 +441,9 @@ bool ur_scoreboard_lose_unheard(struct ur_qp *qp)
 		ur_rack_lose_first(r, e, e->n);
 	}
 	ur_scoreboard_widen_window(r);
-	sb->wanted = sb->nlost > 0;
+	r->stops.lost = sb->nlost > 0;
 	ur_req_schedule(qp);
-	return sb->wanted;
+	return r->stops.lost;
 }
 
 bool ur_scoreboard_next_lost(struct ur_qp *qp, uint32_t *index, uint32_t *psn, uint32_t *n)
@@ -455,7 +455,7 @@ bool ur_scoreboard_next_lost(struct ur_qp *qp, uint32_t *index, uint32_t *psn, u
 	uint32_t k, most;
 
 	sb->first = ur_bit_next(sb->maps->lost, ur_psn_later(sb->first, r->una), end);
-	sb->wanted = false;
+	r->stops.lost = false;
 	if (sb->first == end || sb->tail - sb->head == UR_RETRANSMISSIONS)
 		return false;
 	if (sb->one_hole && sb->first != r->una) /* a retransmission can leave several holes */
@@ -492,7 +492,7 @@ void ur_scoreboard_retransmitted(struct ur_qp *qp, uint32_t psn, uint32_t n, boo
 	sb->gone -= n;
 	sb->nlost -= n;
 	sb->first = ur_psn_add(psn, n);
-	sb->wanted = sb->nlost > 0;
+	r->stops.lost = sb->nlost > 0;
 	if (((r->rtt.psn - psn) & UR_PSN_MASK) < n)
 		r->rtt.at = 0;
 	ur_scoreboard_widen_window(r);

@@ -215,7 +215,7 @@ static void set_target(struct ur_qp *qp, enum ur_tail_probe_what what, uint32_t 
 {
 	struct ur_tail_probe *p = &qp->req.probe;
 
-	p->what = (uint8_t)what;
+	qp->req.stops.probe = (uint8_t)what;
 	p->copies = (uint8_t)copies;
 	p->turn = ur_peer_reports_sacks(qp) ? p->turn % UR_TURNS + 1 : 0;
 }
@@ -330,10 +330,10 @@ void ur_tail_probe_last(struct ur_qp *qp)
 {
 	struct ur_requester *r = &qp->req;
 
-	if (!ur_qp_acked(qp) || r->next == r->una || !r->since_ack || r->probe.what)
+	if (!ur_qp_acked(qp) || r->next == r->una || !r->since_ack || r->stops.probe)
 		return;
 	ur_qp_count(qp, UR_C_PROBE);
-	r->probe.what = UR_TAIL_PROBE_LAST;
+	r->stops.probe = UR_TAIL_PROBE_LAST;
 	ur_req_schedule(qp);
 }
 
@@ -403,7 +403,7 @@ void ur_tail_probe_answered(struct ur_qp *qp, ur_time now)
 
 	ur_tail_probe_end(&r->probe);
 	r->wait = r->timeout;
-	if (!needed || all || r->una == r->next || r->probe.what || r->scoreboard.busy)
+	if (!needed || all || r->una == r->next || r->stops.probe || r->scoreboard.busy)
 		return; /* nothing is missing, or it is known what */
 	copy = newest(qp, &index) != r->una;
 	set_target(qp, UR_TAIL_PROBE_OLDEST, copy);
@@ -421,13 +421,13 @@ void ur_qp_handshake_took(struct ur_qp *qp, ur_time t)
 bool ur_tail_probe_target(struct ur_qp *qp, uint32_t *index, uint32_t *psn)
 {
 	struct ur_requester *r = &qp->req;
-	enum ur_tail_probe_what what = (enum ur_tail_probe_what)r->probe.what;
+	enum ur_tail_probe_what what = (enum ur_tail_probe_what)r->stops.probe;
 
-	r->probe.what = UR_TAIL_PROBE_NONE;
+	r->stops.probe = UR_TAIL_PROBE_NONE;
 	if (r->head == r->fresh || r->next == r->una)
 		return false;
 	if (what == UR_TAIL_PROBE_OLDEST) {
-		r->probe.what = r->probe.copies ? UR_TAIL_PROBE_NEWEST : UR_TAIL_PROBE_NONE;
+		r->stops.probe = r->probe.copies ? UR_TAIL_PROBE_NEWEST : UR_TAIL_PROBE_NONE;
 		*index = r->head;
 		*psn = r->una;
 		return true;
@@ -438,6 +438,6 @@ bool ur_tail_probe_target(struct ur_qp *qp, uint32_t *index, uint32_t *psn)
 	if (!r->probe.copies)
 		return false;
 	if (--r->probe.copies)
-		r->probe.what = UR_TAIL_PROBE_NEWEST;
+		r->stops.probe = UR_TAIL_PROBE_NEWEST;
 	return true;
 }

@@ -26,7 +26,7 @@ static bool nothing_follows(struct ur_qp *qp, const struct ur_swqe *before)
 
 	if (next == r->tail)
 		r->tail = atomic_load_explicit(&qp->sq.tail, memory_order_acquire);
-	if (next == r->tail || ur_qp_st(qp) != IBV_QPS_RTS || (ur_unlikely(r->rnr) && ur_rnr_stops(r, next)))
+	if (next == r->tail || ur_qp_st(qp) != IBV_QPS_RTS || (ur_unlikely(r->stops.rnr) && ur_rnr_stops(r, next)))
 		return true;
 	w = ur_sq_at(qp, next);
 	return ur_swqe_in(w, UR_WRS_LOCAL) || (w->flags & IBV_SEND_FENCE && r->rd_wqes) ||

@@ -62,7 +62,7 @@ bool ur_resp_has_work(struct ur_qp *qp)
 	if (qp->cc.cnp_due || (ur_unlikely(qp->resp.slow_path & UR_RESP_CATCHES_UP) && may_run_kept(qp)))
 		return true;
 	e = ur_resp_rd_oldest(qp);
-	return ((e || ur_resp_side_oldest(&qp->resp)) && !qp->cc.blocked) || ur_resp_ack_first(&qp->resp, e);
+	return ((e || ur_resp_side_oldest(&qp->resp)) && !qp->req.stops.blocked) || ur_resp_ack_first(&qp->resp, e);
 }
 
 void ur_resp_schedule(struct ur_qp *qp)

@@ -58,7 +58,7 @@ static bool nak_too_soon(const struct ur_requester *r, ur_time now)
 	const ur_time rtt = r->rtt.mean ? r->rtt.mean : r->timeout / 4; /* before the first measurement: as far as it can be known */
 	const ur_time least = ur_max_time(rtt / 2, r->rtt.least - r->rtt.least / 8);
 
-	return r->restart == r->una && (r->retry_left != r->retry_cnt || r->rnr) && now - r->retried_at < least;
+	return r->restart == r->una && (r->retry_left != r->retry_cnt || r->stops.rnr) && now - r->retried_at < least;
 }
 
 static void on_nak(struct ur_qp *qp, uint8_t syndrome, bool after_probe, ur_time now)
@@ -81,7 +81,7 @@ static void on_nak(struct ur_qp *qp, uint8_t syndrome, bool after_probe, ur_time
 			ur_comp_window_is_smaller(qp);
 		if (qp->req.cwnd.on)
 			ur_qp_cwnd_went_back(qp, now);
-		lost = !(ur_unlikely(qp->req.rnr) && ur_rnr_explains_nak(&qp->req)) && !after_probe;
+		lost = !(ur_unlikely(qp->req.stops.rnr) && ur_rnr_explains_nak(&qp->req)) && !after_probe;
 		ur_comp_retry(qp, UR_TRACE_CAUSE_SEQ_NAK, lost, now);
 		if (ur_goback_times(&qp->req, now))
 			qp->req.rtt.resent = qp->req.una;

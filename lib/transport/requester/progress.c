@@ -43,7 +43,7 @@ void ur_comp_retransmit(struct ur_qp *qp, ur_time now)
 	const enum ur_found found = ur_rack_detect_loss(qp, now);
 
 	if (ur_likely(found == UR_FOUND_NOTHING)) {
-		if (r->scoreboard.wanted) /* of a peer that is asked for one hole, the next one */
+		if (r->stops.lost) /* of a peer that is asked for one hole, the next one */
 			ur_req_schedule(qp);
 		return;
 	}

@@ -66,7 +66,7 @@ static inline void ur_comp_progress_inline(struct ur_qp *qp, ur_time now)
 	r->retry_left = r->retry_cnt;
 	r->rnr_left = r->rnr_cnt;
 	r->hole = false;
-	if (ur_unlikely(r->rnr))
+	if (ur_unlikely(r->stops.rnr))
 		ur_rnr_progress(r);
 	if (ur_unlikely(r->probe.times))
 		ur_tail_probe_answered(qp, now);
@@ -97,8 +97,8 @@ static inline void ur_comp_settle_inline(struct ur_qp *qp)
 		return;
 	if (r->cwnd.on)
 		ur_qp_cwnd_heard(qp, qp->tp->now);
-	if (ur_unlikely(r->halt && r->cur == r->head)) {
-		ur_req_fail(qp, (enum ibv_wc_status)r->halt, 0);
+	if (ur_unlikely(r->stops.halt && r->cur == r->head)) {
+		ur_req_fail(qp, (enum ibv_wc_status)r->stops.halt, 0);
 		return;
 	}
 	if (ur_unlikely(qp->sqd_notify))

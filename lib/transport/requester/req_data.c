@@ -122,7 +122,7 @@ static uint32_t build_row(struct ur_qp *qp, const struct ur_swqe *w, uint32_t mo
 	const bool reth = w->opcode == IBV_WR_RDMA_WRITE;
 	uint32_t n = 0;
 
-	if (qp->type != IBV_QPT_RC || !is_plain(w) || r->next != r->max || r->locals || ur_unlikely(r->rnr | qp->cc.rate.active))
+	if (qp->type != IBV_QPT_RC || !is_plain(w) || r->next != r->max || r->locals || ur_unlikely(r->stops.rnr | qp->cc.rate.active))
 		return 0;
 	for (; n < most && ur_req_next_fresh(qp) == UR_REQ_START; n++) {
 		struct ur_swqe *x = ur_sq_at(qp, r->cur);

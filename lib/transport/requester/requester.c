@@ -37,7 +37,7 @@ static void halt(struct ur_qp *qp, enum ibv_wc_status status)
 		ur_req_fail(qp, status, 0);
 		return;
 	}
-	r->halt = (uint8_t)status;
+	r->stops.halt = (uint8_t)status;
 	ur_tail_probe_last(qp);
 }
 

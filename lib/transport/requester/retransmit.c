@@ -117,6 +117,6 @@ unsigned ur_retransmit_lost(struct ur_qp *qp, unsigned at_most)
 	else if (ur_unlikely(st > UR_BUILT))
 		ur_req_rewind(qp);
 	else
-		r->scoreboard.wanted = true; /* there was no buffer */
+		r->stops.lost = true; /* there was no buffer */
 	return built;
 }

@@ -292,7 +292,7 @@ static unsigned build_next(struct ur_qp *qp, unsigned n, ur_time now)
 			return build_ack(qp);
 		if (ur_unlikely(qp->resp.side_head != qp->resp.side_tail) && ur_resp_side_oldest(&qp->resp))
 			e = ur_resp_side_oldest(&qp->resp);
-		if (!e || ur_unlikely(qp->cc.blocked))
+		if (!e || ur_unlikely(qp->req.stops.blocked))
 			return 0;
 		if (ur_unlikely(qp->path->local) && build_bulk(qp, e))
 			return 1;

@@ -32,7 +32,6 @@ struct ur_pd {
 enum ur_tail_probe_what { UR_TAIL_PROBE_NONE, UR_TAIL_PROBE_OLDEST, UR_TAIL_PROBE_NEWEST, UR_TAIL_PROBE_LAST };
 
 struct ur_tail_probe {
-	uint8_t what;    /* enum ur_tail_probe_what: the packet to send once more */
 	uint8_t times;   /* that one was due since the last progress */
 	bool sent;       /* and one was, */
 	bool all;        /* or all in flight was sent again with it */
@@ -59,8 +58,7 @@ struct ur_tail_probe {
 struct ur_qp_cwnd {
 	bool on;
 	bool first;               /* the next packet is timed: no other of ours is right before it */
-	bool slow;                /* the window is less than one packet, */
-	bool paused;              /* and until `timer` expires no request is sent */
+	bool slow;                /* the window is less than one packet */
 	uint32_t seen;            /* what of it is known: PSNs that have arrived, */
 	uint32_t losses, samples; /* and how many were lost, and timed */
 	uint32_t traced;          /* the size that was traced last */
@@ -70,6 +68,19 @@ struct ur_qp_cwnd {
 
 /* After an RNR NAK: rnr.c. */
 enum ur_rnr { UR_RNR_NONE, UR_RNR_WAITS, UR_RNR_ASKS, UR_RNR_CAREFUL };
+
+/* What keeps a requester from just going on; of each, 0 is usual. One word, because it is asked for each packet. */
+union ur_stops {
+	struct {
+		uint8_t rnr;   /* enum ur_rnr */
+		uint8_t halt;  /* enum ibv_wc_status that `cur` fails with once it is the oldest */
+		uint8_t probe; /* enum ur_tail_probe_what: the packet to send once more */
+		bool lost;     /* something is to be sent again: scoreboard.c */
+		bool paused;   /* until cwnd.timer expires no request is sent */
+		bool blocked;  /* until cc.timer expires nothing is sent but acknowledgements and notifications */
+	};
+	uint64_t any;
+};
 
 struct ur_requester {
 	uint32_t head, cur, fresh, tail; /* SQ indices: oldest incomplete, being sent, first never started, last seen tail */
@@ -83,10 +94,9 @@ struct ur_requester {
 	uint32_t rd_out;                 /* READ requests and atomics on the wire */
 	uint32_t rd_wqes;                /* READ and atomic WQEs started and incomplete: what a fence waits for */
 	uint32_t locals;                 /* local operations that are executed and wait for their turn to complete */
+	union ur_stops stops;
 	uint8_t max_rd;
 	uint8_t retry_cnt, retry_left, rnr_cnt, rnr_left;
-	uint8_t halt;                    /* enum ibv_wc_status that `cur` fails with once it is the oldest; 0 when none */
-	uint8_t rnr;                     /* enum ur_rnr */
 	bool hole;                       /* all from a lost answer on was sent again, and that has not come yet */
 	bool reseek;                     /* `rpos` has to be searched again */
 	bool hello;                      /* what is sent before `hello_end`, for the first time, says hello (wire/sack.h) */
@@ -179,7 +189,6 @@ struct ur_responder {
 /* Congestion: congest.c. */
 struct ur_cc {
 	struct ur_dcqcn rate;
-	bool blocked;           /* until `timer` expires nothing is sent but acknowledgements and notifications */
 	bool cnp_due, cnp_sent; /* a notification waits to be sent; one was, at `cnp_at` */
 	ur_time cnp_at;
 	ur_time next; /* when the next packet may leave */
@@ -219,8 +228,8 @@ struct ur_qp {
 	struct ibv_qp_attr attr; /* as last modified, for queries */
 	void *context;
 	void (*event)(struct ur_qp *qp, enum ibv_event_type ev);
-	struct ur_qp *doorbell_link;
 	_Alignas(64) atomic_uint db;
+	struct ur_qp *doorbell_link;
 	struct ur_ring sq, rq;
 	struct ur_swqe_ext *sq_ext; /* one for each slot of `sq`; NULL until the first request that has one */
 };

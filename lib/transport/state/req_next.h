@@ -81,7 +81,7 @@ static inline enum ur_req_state ur_req_next_state(struct ur_qp *qp)
 
 	if (ur_unlikely(ur_qp_st(qp) != IBV_QPS_RTS && ur_qp_st(qp) != IBV_QPS_SQD))
 		return UR_REQ_DOWN;
-	if (ur_unlikely(r->rnr | qp->cc.blocked | r->cwnd.paused | r->probe.what | r->scoreboard.wanted | r->halt))
+	if (ur_unlikely(r->stops.any))
 		return ur_req_next_unusual(qp);
 	return ur_req_next_usual(qp);
 }

@@ -3,6 +3,8 @@
 
 #include "transport/state/req_next.h"
 
+_Static_assert(sizeof(union ur_stops) == sizeof(uint64_t), "each member is in `any`");
+
 const char *ur_req_state_name(enum ur_req_state s)
 {
 	static const char *const names[] = {
@@ -18,17 +20,17 @@ enum ur_req_state ur_req_next_unusual(struct ur_qp *qp)
 {
 	const struct ur_requester *r = &qp->req;
 
-	if (r->rnr == UR_RNR_WAITS)
+	if (r->stops.rnr == UR_RNR_WAITS)
 		return UR_REQ_RNR_WAIT;
-	if (qp->cc.blocked | r->cwnd.paused)
+	if (qp->req.stops.blocked | r->stops.paused)
 		return UR_REQ_PACED;
-	if (r->probe.what)
+	if (r->stops.probe)
 		return UR_REQ_PROBE;
-	if (r->scoreboard.wanted)
+	if (r->stops.lost)
 		return r->cwnd.on && !ur_req_may_retransmit(r) ? UR_REQ_WINDOW : UR_REQ_RETRANSMIT;
-	if (r->halt)
+	if (r->stops.halt)
 		return UR_REQ_HALT;
-	if (r->rnr == UR_RNR_ASKS)
+	if (r->stops.rnr == UR_RNR_ASKS)
 		return ur_req_in_flight(r) ? UR_REQ_RNR_WAIT : UR_REQ_ASK;
 	return ur_rnr_stops(r, r->cur) ? UR_REQ_RNR_WAIT : ur_req_next_usual(qp);
 }

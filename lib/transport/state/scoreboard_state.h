@@ -45,7 +45,6 @@ struct ur_scoreboard {
 	bool busy;                       /* in use */
 	bool sacks;                      /* the peer has sent a SACK: it keeps what comes beyond a hole */
 	bool one_hole;                   /* only the first hole is asked for, because the peer answers repeated READs only upwards */
-	bool wanted;                     /* something is to be sent again */
 	uint32_t base, top;              /* bits are set from `base` on and before `top` */
 	uint32_t done;                   /* the peer has executed all requests before */
 	uint32_t split;                  /* before it READ responses may begin and end a message anywhere */

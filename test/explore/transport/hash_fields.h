@@ -69,7 +69,6 @@ static const struct table rtt_table = TABLE(rtt_fields, "ur_rtt");
 
 #define T ur_tail_probe
 static const struct field tail_probe_fields[] = {
-	IS(what),
 	IS(times),
 	IS(sent),
 	IS(all),
@@ -118,7 +117,6 @@ static const struct field qp_cwnd_fields[] = {
 	IS(on),
 	IS(first),
 	IS(slow),
-	IS(paused),
 	IS(seen),
 	NO(losses, "hashed below, as news"),
 	NO(samples, "likewise"),
@@ -135,7 +133,6 @@ static const struct field scoreboard_fields[] = {
 	IS(busy),
 	IS(sacks),
 	IS(one_hole),
-	IS(wanted),
 	IS(base),
 	IS(top),
 	IS(done),
@@ -185,13 +182,12 @@ static const struct field requester_fields[] = {
 	IS(rd_out),
 	IS(rd_wqes),
 	IS(locals),
+	IS(stops),
 	IS(max_rd),
 	IS(retry_cnt),
 	IS(retry_left),
 	IS(rnr_cnt),
 	IS(rnr_left),
-	IS(halt),
-	IS(rnr),
 	IS(hole),
 	IS(reseek),
 	IS(hello),
@@ -293,7 +289,7 @@ static const struct table dcqcn_table = TABLE(dcqcn_fields, "ur_dcqcn");
 
 #define T ur_cc
 static const struct field cc_fields[] = {
-	NO(rate, "a table of its own"), IS(blocked), IS(cnp_due), IS(cnp_sent), AT(cnp_at), AT(next), NO(timer, "a table of its own"),
+	NO(rate, "a table of its own"), IS(cnp_due), IS(cnp_sent), AT(cnp_at), AT(next), NO(timer, "a table of its own"),
 };
 static const struct table cc_table = TABLE(cc_fields, "ur_cc");
 #undef T
@@ -334,10 +330,11 @@ static const struct field qp_fields[] = {
 	NO(attr, "for queries"),
 	NO(context, "the program's"),
 	NO(event, "the program's"),
-	NO(doorbell_link, "the doorbell is answered at once"),
-	GAP(doorbell_link, db),
-	NO(db, "likewise"),
-	GAP(db, sq),
+	GAP(event, db),
+	NO(db, "the doorbell is answered at once"),
+	GAP(db, doorbell_link),
+	NO(doorbell_link, "likewise"),
+	GAP(doorbell_link, sq),
 	NO(sq, "what is posted is known by its number, and hashed below"),
 	NO(rq, "likewise"),
 	NO(sq_ext, "likewise"),

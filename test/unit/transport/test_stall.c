@@ -26,7 +26,7 @@ static void open_paced(struct th *h, uint8_t max_rd)
 /* It says that nothing is to be sent, and so sends nothing, and has not been caught at saying otherwise. */
 static void expect_rest(struct th *h)
 {
-	CU_ASSERT_TRUE(h->n[1].qp->cc.blocked);
+	CU_ASSERT_TRUE(h->n[1].qp->req.stops.blocked);
 	CU_ASSERT_FALSE(ur_tp_tx_pending(h->n[1].tp));
 	CU_ASSERT_EQUAL(th_drain(h, 1), 0);
 	CU_ASSERT_FALSE(ur_tp_tx_pending(h->n[1].tp));

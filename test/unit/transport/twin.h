@@ -132,16 +132,13 @@ static inline bool twin_requester_same(const struct ur_qp *qa, const struct ur_q
 	TWIN_SAME(rd_wqes);
 	TWIN_SAME(retry_left);
 	TWIN_SAME(rnr_left);
-	TWIN_SAME(halt);
-	TWIN_SAME(rnr);
+	TWIN_SAME(stops.any);
 	TWIN_SAME(hole);
 	TWIN_SAME(reseek);
 	TWIN_SAME(deadline);
 	TWIN_SAME(window.size);
-	TWIN_SAME(probe.what);
 	TWIN_SAME(probe.times);
 	TWIN_SAME(scoreboard.busy);
-	TWIN_SAME(scoreboard.wanted);
 	TWIN_SAME(scoreboard.gone);
 	if (same && a->cur != a->tail && a->next != a->una)
 		same = twin_bytes(ur_sq_at(qa, a->cur)->sge, a->pos) == twin_bytes(ur_sq_at(qb, b->cur)->sge, b->pos);

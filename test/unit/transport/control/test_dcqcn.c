@@ -372,7 +372,7 @@ static void pace__read_responses_too_but_not_acknowledgements(void)
 	th_inject(&h, 1, UR_OP_READ_REQ, 100, false, &ext, NULL, 0);
 	bytes = sent_within(&h, 1, 50 * US);
 	CU_ASSERT_TRUE(bytes > 8600 && bytes < 12000);
-	CU_ASSERT_TRUE(h.n[1].qp->cc.blocked);
+	CU_ASSERT_TRUE(h.n[1].qp->req.stops.blocked);
 	th_inject(&h, 1, UR_OP_WRITE_ONLY, 50, true, &ext, NULL, 0); /* a duplicate: its ACK is of what comes before the READ's end */
 	CU_ASSERT_EQUAL(count(&h, 1, UR_C_DUPLICATE), 1);
 	th_expect_quiet(&h, 1); /* it may not overtake the responses */
@@ -409,9 +409,9 @@ static void pace__reset_forgets(void)
 	congest(&h, 0);
 	th_post(&h, 0, IBV_WR_RDMA_WRITE, 1, 0, 100000, 0, 0);
 	th_drain(&h, 0);
-	CU_ASSERT_TRUE(h.n[0].qp->cc.blocked);
+	CU_ASSERT_TRUE(h.n[0].qp->req.stops.blocked);
 	CU_ASSERT_EQUAL(ur_qp_modify(h.n[0].qp, &a, IBV_QP_STATE, NULL, h.now), 0);
-	CU_ASSERT_FALSE(h.n[0].qp->cc.blocked);
+	CU_ASSERT_FALSE(h.n[0].qp->req.stops.blocked);
 	CU_ASSERT_FALSE(h.n[0].qp->cc.rate.active);
 	CU_ASSERT_EQUAL(ur_wheel_next(h.wheel), UR_TIME_NEVER);
 	th_close(&h);

@@ -177,7 +177,7 @@ static void paced__below_one_packet(void)
 	CU_ASSERT_TRUE(r->cwnd.slow);
 	write_packets(3);
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 1);
-	CU_ASSERT_TRUE(r->cwnd.paused);
+	CU_ASSERT_TRUE(r->stops.paused);
 	th_sleep(&h, 100 * US);
 	th_ack(&h, 0, 101, ACK);
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 0);
@@ -199,7 +199,7 @@ static void repair__waits_and_a_request_behind_it(void)
 	r->cwnd.w.growth = UR_CWND_ADD;
 	sack(&h, FIRST, FIRST + 6, FIRST + 9);
 	CU_ASSERT_EQUAL(th_drain(&h, 0), 1); /* the oldest, and then the window is full */
-	CU_ASSERT_TRUE(r->scoreboard.wanted);
+	CU_ASSERT_TRUE(r->stops.lost);
 	post_writes(&h, 1);
 	th_expect_quiet(&h, 0);
 	th_ack(&h, 0, FIRST + 9, ACK);

@@ -76,7 +76,7 @@ static void ask__one_packet_and_then_the_rest(void)
 	th_ack(&h, 0, 109, ACK);
 	expect_psns(110, 7); /* what was sent in vain has been taken: as before */
 	CU_ASSERT_EQUAL(repeats(), 8 + 8);
-	CU_ASSERT_EQUAL(h.n[0].qp->req.rnr, UR_RNR_NONE);
+	CU_ASSERT_EQUAL(h.n[0].qp->req.stops.rnr, UR_RNR_NONE);
 	th_ack(&h, 0, 116, ACK);
 	for (uint64_t i = 0; i < 3 + 8; i++)
 		th_expect_wc(h.n[0].scq, i, IBV_WC_SUCCESS);
