@@ -116,7 +116,8 @@ bool ur_cm_icmp_error(struct ur_cm *cm, const struct ur_undelivered *u, ur_time 
 /*
  * Which connections are to a process of this host (`here`, by the peer's address) that has ended (not `alive`, by its slot, which is the
  * top byte of the communication id)? Those that are established, or may be to their peers, are disconnected as by a DREQ. Asks once for
- * each slot, however many connections there are. Returns how many peers live on this host: they have to be asked about again later.
+ * each slot, however many connections there are, and looks at none of them while nothing has changed. Returns how many peers live on this
+ * host: they have to be asked about again later.
  */
 unsigned ur_cm_check_peers(struct ur_cm *cm, bool (*here)(void *ctx, const struct ur_gid *peer), bool (*alive)(void *ctx, uint8_t slot),
 			   ur_time now);

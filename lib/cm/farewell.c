@@ -60,6 +60,7 @@ void ur_cm_enter(struct ur_cm_conn *c, enum ur_cm_state state)
 	if (c->state != state)
 		UR_TRACE(c->cm->trace, CM_STATE, c->local_id, c->remote_id, c->local_qpn, c->info.remote_qpn, c->state, state);
 	c->state = state;
+	c->cm->entered++;
 	if (state != UR_CM_REQ_SENT && state != UR_CM_MRA_REQ_RCVD)
 		ur_cm_watch_end(&c->watch);
 	ur_cm_half_open_note(c);
@@ -72,6 +73,18 @@ static bool may_be_established(const struct ur_cm_conn *c)
 	return c->state == UR_CM_ESTABLISHED || c->state == UR_CM_REP_SENT || c->state == UR_CM_MRA_REP_RCVD;
 }
 
+/* Do all live that did when the same connections were checked last? */
+static bool all_live(const struct ur_cm *cm, bool (*alive)(void *ctx, uint8_t slot))
+{
+	if (cm->checked.entered != cm->entered || cm->checked.nconns != cm->nconns)
+		return false;
+	for (unsigned i = 0; i < ur_array_size(cm->checked.slots); i++)
+		for (uint64_t w = cm->checked.slots[i]; w; w &= w - 1)
+			if (!alive(cm->cfg.ctx, (uint8_t)(64 * i + (unsigned)__builtin_ctzll(w))))
+				return false;
+	return true;
+}
+
 enum life { UNKNOWN, ALIVE, ENDED };
 
 unsigned ur_cm_check_peers(struct ur_cm *cm, bool (*here)(void *ctx, const struct ur_gid *peer), bool (*alive)(void *ctx, uint8_t slot),
@@ -81,6 +94,11 @@ unsigned ur_cm_check_peers(struct ur_cm *cm, bool (*here)(void *ctx, const struc
 	struct ur_list *pos, *next;
 	unsigned siblings = 0;
 
+	if (all_live(cm, alive))
+		return cm->checked.siblings;
+	memset(&cm->checked, 0, sizeof(cm->checked));
+	cm->checked.entered = cm->entered;
+	cm->checked.nconns = cm->nconns;
 	ur_list_for_each_safe(pos, next, &cm->conns) {
 		struct ur_cm_conn *c = ur_container_of(pos, struct ur_cm_conn, link);
 		const uint8_t slot = (uint8_t)(c->remote_id >> 24);
@@ -89,12 +107,16 @@ unsigned ur_cm_check_peers(struct ur_cm *cm, bool (*here)(void *ctx, const struc
 			continue;
 		if (life[slot] == UNKNOWN)
 			life[slot] = alive(cm->cfg.ctx, slot) ? ALIVE : ENDED;
-		siblings += life[slot] == ALIVE;
+		if (life[slot] == ALIVE) {
+			cm->checked.slots[slot / 64] |= 1ull << slot % 64;
+			siblings++;
+		}
 		if (life[slot] == ALIVE || !may_be_established(c))
 			continue;
 		ur_cm_conn_hold(c);
 		ur_cm_take_end(c, NULL, now);
 		ur_cm_conn_release(c);
 	}
+	cm->checked.siblings = siblings;
 	return siblings;
 }

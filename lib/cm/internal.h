@@ -98,6 +98,11 @@ struct ur_cm {
 	struct ur_list sidrs, answered; /* lookups; those that have been answered, oldest first */
 	unsigned nanswered;
 	uint32_t nconns;
+	uint64_t entered; /* states, by all connections */
+	struct {          /* as they were when the peers were last checked */
+		uint64_t entered, slots[256 / 64]; /* slots of those that live on this host */
+		uint32_t nconns, siblings;
+	} checked;
 	struct ur_list half_open; /* connections, oldest first */
 	uint32_t nhalf_open;
 	struct ur_shuffle ids; /* communication ids to come, without the slot */
