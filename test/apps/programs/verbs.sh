@@ -23,6 +23,32 @@ test_threads_of_one_process() {
 	cat "$TMP/out"
 	[ "$(awk '$2 ~ /^(us|mps)=[0-9.]+$/ { print $1 }' "$TMP/out" | xargs)" = 'memory both lat cq one two' ] || fail "a mode is missing"
 }
+# Threads with QPs of their own, within one process and to the threads of another host's, with all that threadbench can vary.
+test_threads_and_their_figures() {
+	local options
+	gcc -D_GNU_SOURCE= -O2 -o "$TMP/threadbench" "$here/../bench/threadbench.c" -libverbs -pthread || return 1
+	while read -r options; do
+		# shellcheck disable=SC2086
+		if [ -z "${options##self*}" ]; then
+			uroce_in "$NS1" -- "$TMP/threadbench" -t 0.1 ${options#self} self >"$TMP/out" || { cat "$TMP/out"; fail "threadbench $options"; return; }
+		else
+			listens_on_tcp=yes serve 7303 "$NS1" "$TMP/server" -- "$TMP/threadbench" server || return 1
+			uroce_in "$NS2" -- "$TMP/threadbench" -t 0.1 $options client 10.77.0.1 >"$TMP/out" || { cat "$TMP/out"; fail "threadbench $options"; return; }
+			served "$TMP/server" || return 1
+		fi
+		cat "$TMP/out"
+		grep -qE '^threads=[0-9]+ .* mps=[0-9]*\.[0-9]*[1-9][0-9]* .* ms_gib=[0-9.e+]+ client_waits=[0-9]+ server_waits=([0-9]+|-)$' "$TMP/out" ||
+			{ fail "threadbench $options: no figures"; return; }
+	done <<-'END'
+		self -T 2
+		self -T 3 -q 5 -c
+		self -T 2 -D -v
+		self -T 2 -x -o send
+		-T 2 -o write -s 65536 -d 16
+		-T 2 -o send -c -q 3
+		-T 2 -o read -q 100
+	END
+}
 # Two processes of one host, and what their connections cost while nobody uses them: little, if any CPU can be had at all.
 test_idle_connections() {
 	gcc -D_GNU_SOURCE= -O2 -o "$TMP/idlebench" "$here/../bench/idlebench.c" -lrdmacm -libverbs || return 1
