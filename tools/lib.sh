@@ -106,22 +106,30 @@ build_tree() {
 	step "building $(basename "$dir")" nice -n "${NICE:-0}" ninja -j"$JOBS" -C "$dir" ${TARGETS:-}
 }
 
-# build_release DIR [MESON OPTIONS...]: as build_tree, in the way in which packages are built (tools/release.ini). Begins anew when that has changed.
+# build_release DIR [OPTION=VALUE...] [-DOPTION=VALUE...]: as build_tree, in the way in which packages are built (tools/release.ini), but for these options:
+# those of the project, then Meson's own. Begins anew when that has changed. The project's stand in a file, too: when ninja configures once more, those of
+# files win over those of a command line (Meson 1.0).
 build_release() {
-	local dir=$1 flags way
+	local dir=$1 flags way own=()
 	shift
 	flags=$(DEB_BUILD_MAINT_OPTIONS=hardening=+all dpkg-buildflags --export=sh) || return 1
 	way=$(printf '%s\n' "$flags" "$@" | cat - "$ROOT/tools/release.ini")
-	[ "$way" = "$(cat "$dir/way" 2>/dev/null)" ] || rm -rf "$dir"
-	mkdir -p "$dir" && printf '%s\n' "$way" >"$dir/way" || return 1
+	if [ "$way" != "$(cat "$dir/way" 2>/dev/null)" ]; then
+		rm -rf "$dir"
+		mkdir -p "$dir" && printf '%s\n' '[project options]' "${@/#-D*/}" >"$dir/options.ini" && printf '%s\n' "$way" >"$dir/way" || return 1
+	fi
+	for way; do
+		[ "${way#-D}" = "$way" ] || own+=("$way")
+	done
+	set --
+	[ -f "$dir/build.ninja" ] || set -- "${own[@]}" --native-file "$ROOT/tools/release.ini" --native-file "$dir/options.ini" --prefix "$dir/installed"
 	(
 		eval "$flags"
-		[ -f "$dir/build.ninja" ] || set -- --native-file "$ROOT/tools/release.ini" --prefix "$dir/installed" "$@"
 		build_tree "$dir" "$@"
 	)
 }
 
-# install_release DIR [MESON OPTIONS...]: what users get: a release, stripped, in DIR/installed.
+# install_release DIR [OPTION=VALUE...] [-DOPTION=VALUE...]: what users get: a release, stripped, in DIR/installed.
 install_release() { build_release "$@" && rm -rf "$1/installed" && step "installing $(basename "$1")" meson install -C "$1" --no-rebuild --strip --quiet; }
 
 # take_installation TREE: what is tested: the prefix of an installation, or a build directory, which is installed below $TMP. Sets $PREFIX, $UROCE, the

@@ -17,7 +17,7 @@ instructions_build() {
 	if [ "$build" = "$ROOT/build-bench" ]; then
 		build_bench bench || return 1
 	else
-		[ -f "$build/build.ninja" ] || die "$build is no build directory: 'meson setup --native-file tools/release.ini -Dtests=true $build' makes one"
+		[ -f "$build/build.ninja" ] || die "$build is no build directory: 'meson setup --native-file tools/release.ini $build' makes one"
 		step "building $build" ninja -j"$JOBS" -C "$build" || return 1
 	fi
 	uroce=$build/apps/uroce/uroce
