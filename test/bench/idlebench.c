@@ -2,10 +2,11 @@
 /*
  * What connections cost that nobody uses, as a plain program of librdmacm and libibverbs:
  *
- *   idlebench ADDR [-n CONNECTIONS] [-t SECONDS]       prints: connections=1000 server_ms=1.2 client_ms=1.3
+ *   idlebench ADDR [-n CONNECTIONS] [-t SECONDS]       prints:
+ *       connections=1000 server_ms=1.2 client_ms=1.3 server_kib=5.1 client_kib=5.2
  *
  * Two processes with CONNECTIONS (1000) between them, to ADDR, which is an address of this host. Once all are there, both sleep for SECONDS
- * (10); printed is the CPU time that each process, with all its threads, used meanwhile.
+ * (10); printed is the CPU time that each process, with all its threads, used meanwhile, and the memory that a connection more takes there.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -27,6 +28,11 @@ struct end {
 	struct ibv_cq *cq; /* of all QPs; made with the first */
 	struct rdma_cm_id **ids;
 	unsigned n;
+	double kib; /* resident, with one connection */
+};
+
+struct result {
+	double ms, kib;
 };
 
 static const char *who = "server";
@@ -46,6 +52,17 @@ static double cpu_ms(void)
 
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
 	return (double)ts.tv_sec * 1e3 + (double)ts.tv_nsec / 1e6;
+}
+
+static double resident_kib(void)
+{
+	FILE *f = fopen("/proc/self/statm", "re");
+	unsigned long pages = 0;
+
+	if (!f || fscanf(f, "%*u %lu", &pages) != 1)
+		die("/proc/self/statm", errno);
+	fclose(f);
+	return (double)pages * (double)sysconf(_SC_PAGESIZE) / 1024;
 }
 
 static void open_end(struct end *e)
@@ -85,6 +102,8 @@ static void add_qp(struct end *e, struct rdma_cm_id *id)
 	a.send_cq = a.recv_cq = e->cq;
 	if (rdma_create_qp(id, NULL, &a))
 		die("rdma_create_qp", errno);
+	if (e->n == 1) /* now the device is open, too */
+		e->kib = resident_kib();
 	e->ids[e->n++] = id;
 }
 
@@ -116,14 +135,16 @@ static void connect_one(struct end *e)
 	expect(e, RDMA_CM_EVENT_ESTABLISHED);
 }
 
-static double idle(void)
+static struct result idle(const struct end *e)
 {
-	double before;
+	struct result r;
 
 	sleep(SETTLE_SECONDS);
-	before = cpu_ms();
+	r.ms = cpu_ms();
 	sleep(seconds);
-	return cpu_ms() - before;
+	r.ms = cpu_ms() - r.ms;
+	r.kib = e->n > 1 ? (resident_kib() - e->kib) / (e->n - 1) : 0;
+	return r;
 }
 
 static void close_end(struct end *e)
@@ -137,12 +158,12 @@ static void close_end(struct end *e)
 	free(e->ids);
 }
 
-/* `ready`: a byte comes once somebody listens. `result`: where our figure goes. */
+/* `ready`: a byte comes once somebody listens. `result`: where our figures go. */
 static void client(int ready, int result)
 {
 	struct end e = {0};
+	struct result r;
 	char byte;
-	double ms;
 
 	who = "client";
 	alarm(LIMIT_SECONDS);
@@ -151,18 +172,18 @@ static void client(int ready, int result)
 	open_end(&e);
 	for (unsigned i = 0; i < connections; i++)
 		connect_one(&e);
-	ms = idle();
-	if (write(result, &ms, sizeof(ms)) != sizeof(ms))
+	r = idle(&e);
+	if (write(result, &r, sizeof(r)) != sizeof(r))
 		die("pipe", errno);
 	close_end(&e);
 	exit(0);
 }
 
-static double serve(int ready)
+static struct result serve(int ready)
 {
 	struct rdma_cm_id *listener;
 	struct end e = {0};
-	double ms;
+	struct result r;
 
 	open_end(&e);
 	if (rdma_create_id(e.ch, &listener, NULL, RDMA_PS_TCP) || rdma_bind_addr(listener, (struct sockaddr *)&address) ||
@@ -173,10 +194,10 @@ static double serve(int ready)
 	close(ready);
 	for (unsigned i = 0; i < connections; i++)
 		accept_one(&e);
-	ms = idle();
+	r = idle(&e);
 	rdma_destroy_id(listener);
 	close_end(&e);
-	return ms;
+	return r;
 }
 
 static int usage(void)
@@ -188,7 +209,7 @@ static int usage(void)
 int main(int argc, char **argv)
 {
 	int ready[2], result[2], status;
-	double server_ms, client_ms;
+	struct result of_server, of_client;
 	pid_t pid;
 
 	for (int c; (c = getopt(argc, argv, "n:t:")) != -1;)
@@ -213,9 +234,10 @@ int main(int argc, char **argv)
 	close(ready[0]);
 	close(result[1]);
 	alarm(LIMIT_SECONDS); /* a connection that is not made must not hang the caller */
-	server_ms = serve(ready[1]);
-	if (read(result[0], &client_ms, sizeof(client_ms)) != sizeof(client_ms) || waitpid(pid, &status, 0) != pid || status)
+	of_server = serve(ready[1]);
+	if (read(result[0], &of_client, sizeof(of_client)) != sizeof(of_client) || waitpid(pid, &status, 0) != pid || status)
 		die("the client", ECHILD);
-	printf("connections=%u server_ms=%.2f client_ms=%.2f\n", connections, server_ms, client_ms);
+	printf("connections=%u server_ms=%.2f client_ms=%.2f server_kib=%.2f client_kib=%.2f\n", connections, of_server.ms, of_client.ms,
+	       of_server.kib, of_client.kib);
 	return 0;
 }
