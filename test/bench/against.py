@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What has become slower?  against.py EARLIER LATER
 
-Both are files that --data of 'tools/bench perftest', 'host', 'rxe' or 'instructions' has made. A figure has changed when it did so by more than the rounds
-differ: all rounds of the one file are on the same side of all rounds of the other, without the lowest and the highest where there are five or more,
+Both are files that --data of 'tools/bench perftest', 'host', 'rxe', 'scale' or 'instructions' has made. A figure has changed when it did so by more than the
+rounds differ: all rounds of the one file are on the same side of all rounds of the other, without the lowest and the highest where there are five or more,
 and the medians differ by 2 % or more. Medians alone, as files of earlier versions have them, and single rounds count as rounds that differ by 10 %.
 Numbers of instructions have no rounds: they are repeatable within 2 %.
 
 What the whole machine does differently is seen in what stands beside uroce: kernel TCP, UCX, libfabric, the mock, raw frames, bare copies, rdma_rxe. They are
-listed but do not count.
+listed but do not count. How often uroce's lock was waited for is not compared.
 
 Status 1 when something of uroce became slower, 2 when the files cannot be compared.
 """
@@ -17,8 +17,9 @@ import sys
 LEAST = 0.02
 UNKNOWN = 0.10
 OTHERS = {"TCP", "UCX", "libfabric", "mock", "raw", "copy", "rxe"}  # as program or port
-UNITS = {"lat": "us", "bw": "Gbit/s", "rate": "million/s", "mpi": "us", "cpu": "ms", "instr": "instructions"}
-MORE_IS_FASTER = {"bw", "rate"}
+UNITS = {"lat": "us", "bw": "Gbit/s", "rate": "million/s", "mpi": "us", "cpu": "ms", "instr": "instructions", "gib": "ms/GiB", "ns": "ns", "conn": "1/s",
+         "kib": "KiB"}
+MORE_IS_FASTER = {"bw", "rate", "conn"}
 
 
 def fail(why):
@@ -34,6 +35,8 @@ def read(path):
             if line.startswith("#") or not line.strip():
                 continue
             fields = line.rstrip("\n").split("\t")
+            if fields[1:2] == ["waits"]:
+                continue  # for the lock: neither slow nor fast
             try:
                 rows[tuple(fields[:6])] = figure(fields)
             except (IndexError, ValueError):
