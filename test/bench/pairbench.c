@@ -2,7 +2,7 @@
 /*
  * RDMA between two threads of one process, as a plain program of libibverbs: each thread has a CQ and a QP of its own.
  *
- *   pairbench [-g GID_INDEX] [-n ROUNDS] [-d DEPTH] [-P] [MODE...]
+ *   pairbench [-g GID_INDEX] [-n ROUNDS] [-P] [MODE...]
  *
  * The modes, all of them without one; each prints one line:
  *
@@ -10,10 +10,8 @@
  *   both    the same; they poll the CQ whenever they look at their memory, as UCX does
  *   lat     the same; each polls for the completion of its WRITE first and waits for its memory then, as ib_write_lat does
  *   cq      ping-pong of WRITEs with immediate data: they poll their CQ alone
- *   one     WRITEs of 8 bytes, DEPTH outstanding, by one thread
- *   two     the same by two, each with a pair of QPs that are connected to each other
  *
- * -P pins each thread to a CPU. A ping-pong prints half a round trip: mean, the longest round's, and the median.
+ * -P pins each thread to a CPU. Printed is half a round trip: mean, the longest round's, and the median.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -45,7 +43,7 @@ struct run {
 	const char *mode;
 	struct side *side;
 	pthread_barrier_t *barrier;
-	unsigned rounds, depth;
+	unsigned rounds;
 	bool first, pin;
 	uint64_t ns, max;
 	uint32_t *took; /* ns of each round */
@@ -224,22 +222,6 @@ static void play(struct run *r)
 		poll_once(r->side);
 }
 
-/* --- streams --- */
-
-static void stream(struct run *r)
-{
-	uint64_t begin = now_ns();
-
-	for (unsigned i = 0; i < r->rounds; i++) {
-		while (r->side->outstanding >= r->depth)
-			poll_once(r->side);
-		post(r->side, IBV_WR_RDMA_WRITE, i, true);
-	}
-	while (r->side->outstanding)
-		poll_once(r->side);
-	r->ns = now_ns() - begin;
-}
-
 /* --- threads --- */
 
 static uint32_t *room_for(unsigned rounds)
@@ -263,54 +245,43 @@ static void *run_main(void *arg)
 		sched_setaffinity(0, sizeof(set), &set);
 	}
 	pthread_barrier_wait(r->barrier);
-	if (r->depth)
-		stream(r);
-	else
-		play(r);
+	play(r);
 	pthread_barrier_wait(r->barrier); /* nobody's queues vanish below the other's WRITEs */
 	return NULL;
 }
 
-/* sides[0] and [1] are connected, [2] and [3] are. */
-static void mode_run(const char *mode, unsigned rounds, unsigned depth, bool pin)
+static void mode_run(const char *mode, unsigned rounds, bool pin)
 {
-	bool streams = !strcmp(mode, "one") || !strcmp(mode, "two");
-	unsigned threads = strcmp(mode, "one") ? 2 : 1, n = streams ? 2 * threads : 2;
-	struct side sides[4];
+	struct side sides[2];
 	pthread_barrier_t barrier;
 	pthread_t tid[2];
 	struct run runs[2];
 	uint64_t ns;
 
-	pthread_barrier_init(&barrier, NULL, threads);
-	for (unsigned i = 0; i < n; i++)
+	pthread_barrier_init(&barrier, NULL, 2);
+	for (unsigned i = 0; i < 2; i++)
 		side_init(&sides[i]);
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < 2; i++) {
 		side_connect(&sides[i], &sides[i ^ 1]);
-		for (unsigned k = 0; k < RECVS && !streams; k++)
+		for (unsigned k = 0; k < RECVS; k++)
 			post_recv(&sides[i]);
 	}
-	for (unsigned i = 0; i < threads; i++) {
-		runs[i] = (struct run){mode, &sides[streams ? 2 * i : i],      &barrier, rounds, streams ? depth : 0, i == 0, pin, 0,
-				       0,    streams ? NULL : room_for(rounds)};
+	for (unsigned i = 0; i < 2; i++) {
+		runs[i] = (struct run){mode, &sides[i], &barrier, rounds, i == 0, pin, 0, 0, room_for(rounds)};
 		if (pthread_create(&tid[i], NULL, run_main, &runs[i]))
 			die("pthread_create", EAGAIN);
 	}
-	for (unsigned i = 0; i < threads; i++)
+	for (unsigned i = 0; i < 2; i++)
 		pthread_join(tid[i], NULL);
-	ns = runs[0].ns > runs[threads - 1].ns ? runs[0].ns : runs[threads - 1].ns;
-	if (streams) {
-		printf("%s mps=%.2f\n", mode, (double)rounds * threads * 1e3 / (double)ns);
-	} else {
-		qsort(runs[0].took, rounds, sizeof(*runs[0].took), by_value);
-		printf("%s us=%.2f max_us=%.0f median_us=%.2f\n", mode, (double)ns / rounds / 2e3, (double)runs[0].max / 2e3,
-		       runs[0].took[rounds / 2] / 2e3);
-	}
+	ns = runs[0].ns > runs[1].ns ? runs[0].ns : runs[1].ns;
+	qsort(runs[0].took, rounds, sizeof(*runs[0].took), by_value);
+	printf("%s us=%.2f max_us=%.0f median_us=%.2f\n", mode, (double)ns / rounds / 2e3, (double)runs[0].max / 2e3,
+	       runs[0].took[rounds / 2] / 2e3);
 	fflush(stdout);
-	for (unsigned i = 0; i < threads; i++)
+	for (unsigned i = 0; i < 2; i++) {
 		free(runs[i].took);
-	for (unsigned i = 0; i < n; i++)
 		side_fini(&sides[i]);
+	}
 	pthread_barrier_destroy(&barrier);
 }
 
@@ -331,32 +302,30 @@ static void device_open(void)
 
 int main(int argc, char **argv)
 {
-	static const char *const all[] = {"memory", "both", "lat", "cq", "one", "two"};
-	unsigned rounds = 10000, depth = 64;
+	static const char *const all[] = {"memory", "both", "lat", "cq"};
+	unsigned rounds = 10000;
 	bool pin = false;
 	int c;
 
-	while ((c = getopt(argc, argv, "g:n:d:P")) != -1) {
+	while ((c = getopt(argc, argv, "g:n:P")) != -1) {
 		if (c == 'g')
 			gid_index = atoi(optarg);
 		else if (c == 'n')
 			rounds = (unsigned)atoi(optarg);
-		else if (c == 'd')
-			depth = (unsigned)atoi(optarg);
 		else if (c == 'P')
 			pin = true;
 		else
 			return 2;
 	}
-	if (!depth || depth > 512 || !rounds)
-		die("-n, -d", EINVAL);
+	if (!rounds)
+		die("-n", EINVAL);
 	alarm(120); /* a message that is lost must not hang the caller */
 	device_open();
 	if (optind == argc)
 		for (unsigned i = 0; i < sizeof(all) / sizeof(*all); i++)
-			mode_run(all[i], rounds, depth, pin);
+			mode_run(all[i], rounds, pin);
 	for (; optind < argc; optind++)
-		mode_run(argv[optind], rounds, depth, pin);
+		mode_run(argv[optind], rounds, pin);
 	ibv_dealloc_pd(pd);
 	ibv_close_device(ctx);
 	return 0;
