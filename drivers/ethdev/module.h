@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * drivers/ethdev as a module: a shared object with DPDK in it, which liburoce.so loads when a port of DPDK's is asked for
- * (lib/engine/dpdk_load.c), because DPDK's constructors and relocations would take time and memory of every program. One table is all that
+ * (lib/engine/dpdk/load.c), because DPDK's constructors and relocations would take time and memory of every program. One table is all that
  * it exports.
  *
  * Each of the two has a copy of what both link (lib/base, lib/wire, drivers/os, drivers/pci, drivers/pmd). These keep no state in static

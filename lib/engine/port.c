@@ -11,7 +11,7 @@
 
 #include "drivers/packet/packet.h"
 #include "drivers/udp/udp.h"
-#include "engine/dpdk.h"
+#include "engine/dpdk/dpdk.h"
 #include "engine/internal.h"
 #include "wire/frame.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The same functions without a module: lib/base/touch.c is there once, and nothing has to be attached. */
-#include "engine/dpdk.h"
+#include "engine/dpdk/dpdk.h"
 
 int ur_dpdk(const struct ur_ethdev_module **out, char *err, size_t errlen)
 {

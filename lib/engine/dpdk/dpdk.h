@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * DPDK, when somebody asks for it. liburoce.so loads it as a module (dpdk_load.c); programs that link the engine without liburoce.so, as
- * the unit tests do, have it linked in (dpdk_linked.c).
+ * DPDK, when somebody asks for it. liburoce.so loads it as a module (load.c); programs that link the engine without liburoce.so, as
+ * the unit tests do, have it linked in (linked.c).
  */
 #ifndef UR_ENGINE_DPDK_H
 #define UR_ENGINE_DPDK_H

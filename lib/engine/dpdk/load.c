@@ -3,7 +3,7 @@
 #include <stdint.h>
 
 #include "drivers/ethdev/load.h"
-#include "engine/dpdk.h"
+#include "engine/dpdk/dpdk.h"
 
 int ur_dpdk(const struct ur_ethdev_module **out, char *err, size_t errlen)
 {
