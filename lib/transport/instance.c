@@ -31,7 +31,9 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 	}
 	tp->tokens = c->tokens ? c->tokens : tp->hidden_tokens;
 	tp->c = *c;
-	if (c->selective_repeat && ur_reorder_open(&tp->reorder, c->reorder_bytes ? c->reorder_bytes : UR_REORDER_BYTES)) {
+	if ((c->selective_repeat && ur_reorder_open(&tp->reorder, c->reorder_bytes ? c->reorder_bytes : UR_REORDER_BYTES)) ||
+	    ur_keys_open(tp)) {
+		ur_reorder_close(tp->reorder);
 		free(tp->hidden_tokens);
 		free(tp);
 		return ENOMEM;
@@ -45,7 +47,6 @@ int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out)
 	ur_shuffle_init(&tp->srqns, c->random, UR_SLOT_SHIFT);
 	tp->port_mtu = 4096;
 	ur_idtab_init(&tp->qps, UR_MAX_QP);
-	ur_idtab_init(&tp->mrs, UR_MAX_MR + UR_MAX_MW);
 	ur_idtab_init(&tp->srqs, UR_MAX_SRQ);
 	for (unsigned i = 0; i < UR_TXQ_COUNT; i++) {
 		ur_list_init(&tp->txq[i]);
@@ -92,7 +93,7 @@ void ur_tp_destroy(struct ur_tp *tp)
 		tp->c.free(tp->c.ctx, tp->stash, tp->nstash);
 	ur_reorder_close(tp->reorder);
 	ur_idtab_fini(&tp->qps);
-	ur_idtab_fini(&tp->mrs);
+	ur_keys_leave(tp);
 	ur_idtab_fini(&tp->srqs);
 	free(tp->hidden_tokens);
 	free(tp);

@@ -119,12 +119,12 @@ static void use_objects(struct ur_qp *qp, int n)
 		ur_xrcd_use(qp->xrcd, n);
 		return;
 	}
-	qp->pd->users += (unsigned)n;
+	ur_pd_use(qp->pd, n);
 	ur_cq_use(qp->send_cq, n);
 	if (qp->recv_cq)
 		ur_cq_use(qp->recv_cq, n);
 	if (qp->srq)
-		qp->srq->users += (unsigned)n;
+		atomic_fetch_add_explicit(&qp->srq->users, (unsigned)n, memory_order_relaxed);
 }
 
 static struct ur_qp *qp_alloc(struct ur_tp *tp, const struct ur_qp_init *init)

@@ -50,6 +50,7 @@ struct ur_xrcd;
 #define UR_MAX_SRQ_WR 32768
 #define UR_MAX_MCAST_GROUPS 1024
 #define UR_MAX_MCAST_QPS 256 /* attached to one group */
+#define UR_LANES 16          /* of a device */
 
 #define UR_SLOT_SHIFT 16 /* of a QPN, and of the number of an SRQ */
 
@@ -76,6 +77,7 @@ struct ur_tp_config {
 	struct ur_wheel *wheel; /* shared with the other layers; the NIC advances it */
 	struct ur_counters *counters;
 	struct ur_random *random; /* where QPNs, SRQ numbers and keys come from; outlives the instance */
+	void (*yield)(void); /* lets others run: called while another lane holds what both use. May be NULL. */
 	uint8_t slot;    /* ur_slot_of every QPN; at least 1 */
 	bool cc;         /* congestion control: notifications are sent and obeyed (annex A17) */
 	uint8_t cwnd;  /* enum ur_cwnd_when: windows follow the path (cwnd.h), where `window` is 0 */
@@ -118,6 +120,12 @@ struct ur_tp_config {
 int ur_tp_create(const struct ur_tp_config *c, struct ur_tp **out);
 /* Everything in it must have been destroyed before. */
 void ur_tp_destroy(struct ur_tp *tp);
+/*
+ * A further lane of a device, before anything is made in it: from now on it has the regions and windows of `first` in common with it and
+ * its other lanes, and is to be destroyed before it. With the locks of all of them, as each call that makes, changes or destroys a region
+ * or window. ENOSPC beyond UR_LANES.
+ */
+int ur_tp_join(struct ur_tp *tp, struct ur_tp *first);
 /* Others see no tokens any more: from now on `tokens` of the configuration is neither read nor written. */
 void ur_tp_hide_tokens(struct ur_tp *tp);
 
@@ -276,6 +284,14 @@ int ur_cq_create(struct ur_tp *tp, unsigned cqe, void *context, void (*notify)(s
 /* EBUSY while QPs or (XRC) SRQs use it. */
 int ur_cq_destroy(struct ur_cq *cq);
 void *ur_cq_context(const struct ur_cq *cq);
+/* Do QPs or SRQs use it? The lane that it belongs to. */
+bool ur_cq_is_used(const struct ur_cq *cq);
+struct ur_tp *ur_cq_lane(const struct ur_cq *cq);
+/*
+ * A QP of that instance is to use it: it now belongs to that lane if nobody uses it yet, and otherwise is shared by lanes, for good. With
+ * the locks of all lanes.
+ */
+void ur_cq_share(struct ur_cq *cq, struct ur_tp *tp);
 unsigned ur_cq_size(const struct ur_cq *cq);
 /* Before its first completion: each carries the `now` of the call in which it arose, for ur_cq_take. ENOMEM. */
 int ur_cq_stamp(struct ur_cq *cq);
@@ -333,6 +349,8 @@ int ur_srq_destroy(struct ur_srq *srq);
  */
 int ur_srq_modify(struct ur_srq *srq, struct ibv_srq_attr *attr, int mask);
 void ur_srq_query(const struct ur_srq *srq, struct ibv_srq_attr *attr);
+/* A QP of that instance is to take from it: from now on lanes share it, if it is another one than its own. With the locks of all. */
+void ur_srq_share(struct ur_srq *srq, struct ur_tp *tp);
 /* What an XRCETH names: 24 bits, the slot in the top byte. */
 uint32_t ur_srq_num(const struct ur_srq *srq);
 void *ur_srq_context(const struct ur_srq *srq);

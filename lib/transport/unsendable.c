@@ -26,7 +26,7 @@ void ur_tp_unsendable(struct ur_tp *tp, struct ur_pkt *p)
 {
 	ur_mr_gone(tp);
 	for (unsigned i = 0; i < p->nseg; i++)
-		ur_container_of(p->seg[i].ref, struct ur_mr, frames)->access |= UR_ACCESS_DOUBTFUL;
+		__atomic_fetch_or(&ur_container_of(p->seg[i].ref, struct ur_mr, frames)->access, UR_ACCESS_DOUBTFUL, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i <= tp->qps.mask; i++) {
 		struct ur_qp *qp = ur_idtab_at(&tp->qps, i);
 

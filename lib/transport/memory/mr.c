@@ -36,7 +36,7 @@ int ur_pd_create(struct ur_tp *tp, struct ur_pd **out)
 
 int ur_pd_destroy(struct ur_pd *pd)
 {
-	if (pd->users)
+	if (atomic_load(&pd->users))
 		return EBUSY;
 	ur_unmade(pd->tp, UR_KIND_PD);
 	free(pd);
@@ -45,7 +45,7 @@ int ur_pd_destroy(struct ur_pd *pd)
 
 void ur_pd_use(struct ur_pd *pd, int n)
 {
-	pd->users += (unsigned)n;
+	atomic_fetch_add_explicit(&pd->users, (unsigned)n, memory_order_relaxed);
 }
 
 /* Of a key all 32 bits are random; its upper 24 are its alone. */
@@ -57,7 +57,7 @@ int ur_key_alloc(struct ur_tp *tp, enum ur_kind kind, struct ur_mr *key)
 		return err;
 	do {
 		key->lkey = key->rkey = ur_random_u32(tp->c.random);
-		err = key->lkey >> 8 ? ur_idtab_add(&tp->mrs, key->lkey >> 8, key) : EEXIST;
+		err = key->lkey >> 8 ? ur_idtab_add(&tp->keys->table, key->lkey >> 8, key) : EEXIST;
 	} while (err == EEXIST);
 	if (err)
 		ur_unmade(tp, kind);
@@ -66,7 +66,7 @@ int ur_key_alloc(struct ur_tp *tp, enum ur_kind kind, struct ur_mr *key)
 
 void ur_key_free(struct ur_tp *tp, enum ur_kind kind, const struct ur_mr *key)
 {
-	ur_idtab_free(&tp->mrs, key->lkey >> 8);
+	ur_idtab_free(&tp->keys->table, key->lkey >> 8);
 	ur_unmade(tp, kind);
 }
 
@@ -77,6 +77,13 @@ static int check(const struct ur_tp *tp, const struct ur_mr *mr)
 	if (mr->access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC) && !(mr->access & IBV_ACCESS_LOCAL_WRITE))
 		return EINVAL;
 	return mr->access & IBV_ACCESS_ON_DEMAND && !tp->c.populate ? EOPNOTSUPP : 0;
+}
+
+/* Each lane shows tokens of its own. */
+static void renew_tokens(const struct ur_tp *tp, uint32_t region)
+{
+	for (unsigned i = 0; i < tp->keys->lanes; i++)
+		ur_token_renew(tp->keys->lane[i], ur_region_token_at(region));
 }
 
 static struct mr_full *make(struct ur_tp *tp, const struct ur_mr *as)
@@ -93,9 +100,9 @@ static struct mr_full *make(struct ur_tp *tp, const struct ur_mr *as)
 	f->mr.access = as->access;
 	f->mr.frames.dma = as->frames.dma;
 	f->mr.tp = tp;
-	f->mr.number = tp->regions < UINT32_MAX ? ++tp->regions : 0;
+	f->mr.number = tp->keys->regions < UINT32_MAX ? ++tp->keys->regions : 0;
 	if (!ur_token_of(tp, ur_region_token_at(f->mr.number)))
-		ur_token_renew(tp, ur_region_token_at(f->mr.number));
+		renew_tokens(tp, f->mr.number);
 	return f;
 }
 
@@ -133,9 +140,9 @@ int ur_mr_rereg(struct ur_mr *mr, const struct ur_mr *as, struct ur_mr **out)
 		return ENOMEM;
 	f->mr.lkey = mr->lkey;
 	f->mr.rkey = mr->rkey;
-	ur_idtab_replace(&mr->tp->mrs, mr->lkey >> 8, &f->mr);
+	ur_idtab_replace(&mr->tp->keys->table, mr->lkey >> 8, &f->mr);
 	old->retired = true;
-	ur_token_renew(mr->tp, ur_region_token_at(mr->number));
+	renew_tokens(mr->tp, mr->number);
 	f->mr.pd->users++;
 	UR_TRACE(mr->tp->trace, MR_GONE, mr->rkey);
 	UR_TRACE(mr->tp->trace, MR_MADE, mr->rkey, f->mr.iova, f->mr.length, (uint32_t)f->mr.access);
@@ -145,7 +152,7 @@ int ur_mr_rereg(struct ur_mr *mr, const struct ur_mr *as, struct ur_mr **out)
 
 struct ur_mr *ur_mr_of(const struct ur_pd *pd, uint32_t index)
 {
-	struct ur_mr *mr = ur_idtab_get(&pd->tp->mrs, index);
+	struct ur_mr *mr = ur_idtab_get(&pd->tp->keys->table, index);
 
 	return mr && mr->pd == pd ? mr : NULL;
 }
@@ -161,7 +168,7 @@ int ur_mr_dereg(struct ur_mr *mr)
 		ur_key_free(mr->tp, UR_KIND_MR, mr);
 		UR_TRACE(mr->tp->trace, MR_GONE, mr->rkey);
 		f->retired = true;
-		ur_token_renew(mr->tp, ur_region_token_at(mr->number));
+		renew_tokens(mr->tp, mr->number);
 	}
 	if (atomic_load_explicit(&mr->frames.n, memory_order_acquire))
 		return EBUSY;

@@ -8,7 +8,7 @@
 
 static inline struct ur_mr *ur_mr_find(const struct ur_tp *tp, uint32_t key)
 {
-	struct ur_mr *mr = ur_idtab_get(&tp->mrs, key >> 8);
+	struct ur_mr *mr = ur_idtab_get(&tp->keys->table, key >> 8);
 
 	return ur_likely(mr && mr->lkey == key) ? mr : NULL;
 }

@@ -4,12 +4,13 @@
  * local_op.c.
  *
  * A window has a place in the table of keys, as an MR has, but no PD there: the lookup of an MR fails on it, and comes here when the key is
- * a peer's. It is no L_Key.
+ * a peer's. It is no L_Key. What it is bound to changes under the lock of one lane, and others may look at it: there is a lock for that.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/idtab.h"
+#include "base/spin.h"
 #include "transport/memory/mr.h"
 #include "transport/memory/mw.h"
 #include "transport/state/qp_priv.h"
@@ -63,6 +64,18 @@ static void unbind(struct ur_mw *mw)
 	ur_list_del(&mw->link);
 }
 
+static void lock_windows(const struct ur_tp *tp)
+{
+	if (ur_unlikely(tp->keys->lanes > 1)) /* which changes under the locks of all lanes alone */
+		ur_spin_lock(&tp->keys->windows, tp->c.yield);
+}
+
+static void unlock_windows(const struct ur_tp *tp)
+{
+	if (ur_unlikely(tp->keys->lanes > 1))
+		ur_spin_unlock(&tp->keys->windows);
+}
+
 void ur_mw_dealloc(struct ur_mw *mw)
 {
 	unbind(mw);
@@ -80,8 +93,12 @@ void ur_mw_forget_qp(struct ur_qp *qp)
 {
 	struct ur_list *l;
 
+	if (ur_list_empty(&qp->windows))
+		return;
+	lock_windows(qp->tp);
 	while ((l = ur_list_pop(&qp->windows)))
 		unbind(ur_container_of(l, struct ur_mw, link));
+	unlock_windows(qp->tp);
 }
 
 /* --- access --- */
@@ -89,7 +106,7 @@ void ur_mw_forget_qp(struct ur_qp *qp)
 /* The window that has, or had, this key. */
 static struct ur_mw *find_window(const struct ur_qp *qp, uint32_t rkey)
 {
-	struct ur_mr *key = ur_idtab_get(&qp->tp->mrs, KEY_INDEX(rkey));
+	struct ur_mr *key = ur_idtab_get(&qp->tp->keys->table, KEY_INDEX(rkey));
 	struct ur_mw *mw;
 
 	if (!key || key->pd)
@@ -98,13 +115,13 @@ static struct ur_mw *find_window(const struct ur_qp *qp, uint32_t rkey)
 	return mw->pd == qp->pd ? mw : NULL;
 }
 
-uint8_t *ur_mw_at(const struct ur_qp *qp, uint32_t rkey, uint64_t va, uint64_t len, int access, struct ur_mr **out)
+static uint8_t *find_bytes(const struct ur_qp *qp, const struct ur_mw *mw, uint32_t rkey, uint64_t va, uint64_t len, int access,
+			   struct ur_mr **out)
 {
-	const struct ur_mw *mw = find_window(qp, rkey);
 	const struct ur_mr *key;
 	uint64_t off;
 
-	if (!mw || mw->key.rkey != rkey || !mw->mr || !(access & UR_MW_ACCESS))
+	if (mw->key.rkey != rkey || !mw->mr || !(access & UR_MW_ACCESS))
 		return NULL;
 	key = &mw->key;
 	if ((mw->qp && mw->qp != qp) || (key->access & access) != access)
@@ -116,17 +133,34 @@ uint8_t *ur_mw_at(const struct ur_qp *qp, uint32_t rkey, uint64_t va, uint64_t l
 	return (uint8_t *)((uintptr_t)key->addr + off);
 }
 
+uint8_t *ur_mw_at(const struct ur_qp *qp, uint32_t rkey, uint64_t va, uint64_t len, int access, struct ur_mr **out)
+{
+	const struct ur_mw *mw = find_window(qp, rkey);
+	uint8_t *at;
+
+	if (!mw)
+		return NULL;
+	lock_windows(qp->tp);
+	at = find_bytes(qp, mw, rkey, va, len, access, out);
+	unlock_windows(qp->tp);
+	return at;
+}
+
 /* --- changes --- */
 
 bool ur_mw_invalidate(struct ur_qp *qp, uint32_t rkey)
 {
 	struct ur_mw *mw = find_window(qp, rkey);
+	bool valid;
 
-	/* One that is not bound is invalid as it is. */
-	if (!mw || mw->key.rkey != rkey || mw->type != IBV_MW_TYPE_2 || (mw->qp && mw->qp != qp))
+	if (!mw || mw->type != IBV_MW_TYPE_2)
 		return false;
-	unbind(mw);
-	return true;
+	lock_windows(qp->tp);
+	valid = mw->key.rkey == rkey && (!mw->qp || mw->qp == qp);
+	if (valid) /* one that is not bound is invalid as it is */
+		unbind(mw);
+	unlock_windows(qp->tp);
+	return valid;
 }
 
 static bool may_cover(const struct ur_qp *qp, const struct ur_mr *mr, const struct ur_bind *b)
@@ -159,14 +193,18 @@ enum ibv_wc_status ur_mw_bind(struct ur_qp *qp, const struct ur_bind *b)
 {
 	struct ur_mw *mw = find_window(qp, b->rkey);
 	struct ur_mr *mr = b->length ? ur_mr_find(qp->tp, b->lkey) : NULL;
+	bool valid;
 
 	if (!mw || (b->length && !may_cover(qp, mr, b)))
 		return IBV_WC_MW_BIND_ERR;
-	if (mw->type == IBV_MW_TYPE_2 && (!mr || mw->mr))
-		return IBV_WC_MW_BIND_ERR;
-	unbind(mw);
-	mw->key.lkey = mw->key.rkey = b->rkey;
-	if (mr)
-		cover(qp, mw, mr, b);
-	return IBV_WC_SUCCESS;
+	lock_windows(qp->tp);
+	valid = mw->type == IBV_MW_TYPE_1 || (mr && !mw->mr);
+	if (valid) {
+		unbind(mw);
+		mw->key.lkey = mw->key.rkey = b->rkey;
+		if (mr)
+			cover(qp, mw, mr, b);
+	}
+	unlock_windows(qp->tp);
+	return valid ? IBV_WC_SUCCESS : IBV_WC_MW_BIND_ERR;
 }

@@ -6,10 +6,14 @@
  * notified at once: they may have come after its last poll. An event tells of one completion, the oldest that is there when it is fetched:
  * who takes one completion an event gets an event for each, and who is behind with a single one gets no second event for it. Moderation
  * holds a notification back until a number of completions has come or a time has passed.
+ *
+ * A CQ belongs to a lane, whose lock guards its producer's side. Once QPs of other lanes complete in it, it is shared: its producers take
+ * turns by a lock of its own, and its notifications are not held back, because that takes a timer.
  */
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/spin.h"
 #include "transport/queues/cq.h"
 #include "transport/state/tp_priv.h"
 
@@ -27,7 +31,9 @@ struct ur_cq {
 	uint16_t held;  /* completions since the first that was held back, itself among them */
 	bool lent;      /* `ring` is somebody else's */
 	bool lossy;     /* a completion without room is lost, and nothing else */
-	unsigned users; /* QPs; send and receive count separately */
+	bool shared;    /* its QPs are of several lanes */
+	atomic_uint users; /* QPs; send and receive count separately */
+	struct ur_spin producers; /* where it is shared */
 	void *context;
 	void (*on_overrun)(struct ur_cq *cq);
 	ur_time period; /* the longest that a notification is held back */
@@ -108,7 +114,7 @@ int ur_cq_create(struct ur_tp *tp, unsigned cqe, void *context, void (*notify)(s
 
 int ur_cq_destroy(struct ur_cq *cq)
 {
-	if (cq->users)
+	if (atomic_load(&cq->users))
 		return EBUSY;
 	if (ur_timer_armed(&cq->timer))
 		ur_timer_cancel(cq->tp->c.wheel, &cq->timer);
@@ -151,7 +157,30 @@ void ur_cq_on_overrun(struct ur_cq *cq, void (*overrun)(struct ur_cq *cq))
 
 void ur_cq_use(struct ur_cq *cq, int n)
 {
-	cq->users += (unsigned)n;
+	atomic_fetch_add_explicit(&cq->users, (unsigned)n, memory_order_relaxed);
+}
+
+bool ur_cq_is_used(const struct ur_cq *cq)
+{
+	return atomic_load_explicit(&cq->users, memory_order_relaxed);
+}
+
+struct ur_tp *ur_cq_lane(const struct ur_cq *cq)
+{
+	return cq->tp;
+}
+
+static void release_held(struct ur_cq *cq);
+
+void ur_cq_share(struct ur_cq *cq, struct ur_tp *tp)
+{
+	if (cq->tp == tp || cq->shared)
+		return;
+	release_held(cq);
+	if (ur_cq_is_used(cq))
+		cq->shared = true;
+	else
+		cq->tp = tp;
 }
 
 void *ur_cq_context(const struct ur_cq *cq)
@@ -227,15 +256,20 @@ static void notify(struct ur_cq *cq, bool solicited)
 	armed = atomic_load_explicit(&cq->armed, memory_order_relaxed);
 	if (armed == ARM_NONE || (armed == ARM_SOLICITED && !solicited))
 		return;
-	if (ur_unlikely(cq->count > 1) && hold_back(cq))
+	if (ur_unlikely(cq->count > 1) && !cq->shared && hold_back(cq))
 		return;
 	fire(cq);
 }
 
-void ur_cq_moderate(struct ur_cq *cq, uint16_t count, uint16_t period_us)
+static void release_held(struct ur_cq *cq)
 {
 	if (cq->held)
 		fire(cq);
+}
+
+void ur_cq_moderate(struct ur_cq *cq, uint16_t count, uint16_t period_us)
+{
+	release_held(cq);
 	cq->count = period_us ? count : 0;
 	cq->period = period_us * UR_NS_PER_US;
 }
@@ -280,10 +314,10 @@ void ur_cq_arm(struct ur_cq *cq, bool solicited_only)
 
 /* --- the producer --- */
 
-static bool overrun(struct ur_cq *cq)
+static bool overrun(struct ur_cq *cq, const struct ur_tp *tp)
 {
 	if (cq->lossy) {
-		ur_count(cq->tp->c.counters, UR_C_CQE_LOST);
+		ur_count(tp->c.counters, UR_C_CQE_LOST);
 		return true;
 	}
 	if (!atomic_exchange_explicit(&cq->overrun, true, memory_order_acq_rel)) {
@@ -295,7 +329,8 @@ static bool overrun(struct ur_cq *cq)
 	return false;
 }
 
-bool ur_cq_push(struct ur_cq *cq, const struct ur_cqe *e, bool solicited)
+/* False when there is no room. */
+static inline bool put_entry(struct ur_cq *cq, const struct ur_tp *tp, const struct ur_cqe *e, bool solicited)
 {
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 	struct ur_cqe *entry;
@@ -303,18 +338,36 @@ bool ur_cq_push(struct ur_cq *cq, const struct ur_cqe *e, bool solicited)
 	if (ur_unlikely(tail - cq->head_seen >= cq->cap)) {
 		cq->head_seen = atomic_load_explicit(&cq->head, memory_order_acquire);
 		if (tail - cq->head_seen >= cq->cap)
-			return overrun(cq);
+			return false;
 	}
-	if (ur_unlikely(atomic_load_explicit(&cq->overrun, memory_order_relaxed)))
-		return false;
 	entry = &cq->ring[tail & cq->mask];
 	*entry = *e;
-	solicited |= e->status != IBV_WC_SUCCESS;
 	if (solicited)
 		entry->wc_flags |= UR_CQE_SOLICITED;
 	if (ur_unlikely(cq->stamps != NULL))
-		cq->stamps[tail & cq->mask] = cq->tp->now;
+		cq->stamps[tail & cq->mask] = tp->now;
 	atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
+	return true;
+}
+
+/* The others wait, so nobody is told meanwhile. */
+__attribute__((noinline)) static bool put_in_turn(struct ur_cq *cq, const struct ur_tp *tp, const struct ur_cqe *e, bool solicited)
+{
+	bool done;
+
+	ur_spin_lock(&cq->producers, tp->c.yield);
+	done = put_entry(cq, tp, e, solicited);
+	ur_spin_unlock(&cq->producers);
+	return done;
+}
+
+bool ur_cq_push(struct ur_cq *cq, const struct ur_tp *tp, const struct ur_cqe *e, bool solicited)
+{
+	solicited |= e->status != IBV_WC_SUCCESS;
+	if (ur_unlikely(atomic_load_explicit(&cq->overrun, memory_order_relaxed)))
+		return overrun(cq, tp);
+	if (!(ur_unlikely(cq->shared) ? put_in_turn(cq, tp, e, solicited) : put_entry(cq, tp, e, solicited)))
+		return overrun(cq, tp);
 	if (cq->notify)
 		notify(cq, solicited);
 	return true;
@@ -324,6 +377,8 @@ uint32_t ur_cq_room(struct ur_cq *cq, uint32_t most)
 {
 	const uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 
+	if (ur_unlikely(cq->shared))
+		return 0;
 	if (tail - cq->head_seen + most > cq->cap)
 		cq->head_seen = atomic_load_explicit(&cq->head, memory_order_acquire);
 	if (ur_unlikely(atomic_load_explicit(&cq->overrun, memory_order_relaxed)))
@@ -414,10 +469,11 @@ int ur_cq_take(struct ur_cq *cq, struct ibv_wc *wc, ur_time *at)
 	return ur_cq_poll(cq, 1, wc);
 }
 
+/* What another lane adds meanwhile comes behind `tail`. */
 void ur_cq_clean(struct ur_cq *cq, uint32_t qpn)
 {
 	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
-	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_acquire);
 	uint32_t to = tail;
 
 	/* From the newest to the oldest, so that what stays moves towards the tail and the producer's index holds still. */

@@ -16,11 +16,11 @@ struct ur_cqe {
 #define UR_CQE_SOLICITED 0x40u /* what an arming for solicited completions alone asks for; ur_cq_push sets it */
 _Static_assert(sizeof(struct ur_cqe) == 32, "two CQEs in a cache line");
 
-/* False when the CQ has overrun. */
-bool ur_cq_push(struct ur_cq *cq, const struct ur_cqe *e, bool solicited);
+/* A completion of the instance `tp`. False when the CQ has overrun. */
+bool ur_cq_push(struct ur_cq *cq, const struct ur_tp *tp, const struct ur_cqe *e, bool solicited);
 /*
- * Several at once: for how many there is room, at most `most`, none after an overrun; the i-th of them, which is the caller's to fill; and
- * n of them are complete.
+ * Several at once: for how many there is room, at most `most`, none after an overrun or where several lanes complete in it; the i-th of
+ * them, which is the caller's to fill; and n of them are complete.
  */
 uint32_t ur_cq_room(struct ur_cq *cq, uint32_t most);
 struct ur_cqe *ur_cq_ahead(struct ur_cq *cq, uint32_t i);

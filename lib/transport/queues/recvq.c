@@ -43,8 +43,8 @@ bool ur_recv_ready(struct ur_qp *qp)
 {
 	struct ur_responder *r = &qp->resp;
 
-	if (qp->srq_only)
-		return r->w || ur_srq_ready(qp->srq);
+	if (qp->srq_only) /* where several lanes take from it, what is there now is there later only for whom it has been taken */
+		return r->w || (ur_unlikely(qp->srq->shared) ? ur_recv_take(qp) : ur_srq_ready(qp->srq));
 	if (r->head != r->tail || r->w)
 		return true;
 	r->tail = atomic_load_explicit(&qp->rq.tail, memory_order_acquire);
@@ -58,7 +58,7 @@ bool ur_recv_take(struct ur_qp *qp)
 	if (qp->srq_only) {
 		struct ur_rwqe *copy = ur_ring_at(&qp->rq, 0);
 
-		if (!r->w && ur_srq_take(qp->srq, copy)) /* a message that was given up has left one */
+		if (!r->w && ur_srq_take(qp->srq, qp->tp, copy)) /* a message that was given up has left one */
 			r->w = copy;
 		return r->w;
 	}
@@ -90,7 +90,7 @@ void ur_recv_done(struct ur_qp *qp, struct ur_cqe *e, bool solicited)
 	atomic_store_explicit(&qp->rq.head, ++r->head, memory_order_release);
 	if (ur_unlikely(e->status != IBV_WC_SUCCESS))
 		ur_qp_count(qp, UR_C_RESP_CQE_ERR);
-	if (ur_unlikely(!ur_cq_push(qp->recv_cq, e, solicited))) {
+	if (ur_unlikely(!ur_cq_push(qp->recv_cq, qp->tp, e, solicited))) {
 		qp->broken = true;
 		if (qp->xrcd)
 			ur_srq_fail(qp->srq); /* the CQ is the SRQ's: nobody can receive from it any more */

@@ -32,7 +32,7 @@ static inline void ur_qp_send_retire(struct ur_qp *qp, const struct ur_swqe *w, 
 		ur_qp_count(qp, UR_C_REQ_CQE_ERR);
 		ur_tp_trace_failed(qp, e.wr_id, status);
 	}
-	if (ur_unlikely(!ur_cq_push(qp->send_cq, &e, false)))
+	if (ur_unlikely(!ur_cq_push(qp->send_cq, qp->tp, &e, false)))
 		qp->broken = true;
 }
 

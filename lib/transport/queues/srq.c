@@ -27,7 +27,7 @@ static int check(const struct ur_srq_init *i)
 
 static void use_objects(struct ur_srq *srq, int n)
 {
-	srq->pd->users += (unsigned)n;
+	ur_pd_use(srq->pd, n);
 	if (!srq->xrcd)
 		return;
 	ur_xrcd_use(srq->xrcd, n);
@@ -70,7 +70,7 @@ int ur_srq_create(struct ur_tp *tp, struct ur_srq_init *init, struct ur_srq **ou
 
 int ur_srq_destroy(struct ur_srq *srq)
 {
-	if (srq->users)
+	if (atomic_load(&srq->users))
 		return EBUSY;
 	if (srq->xrcd)
 		ur_xrc_forget(srq);
@@ -140,13 +140,19 @@ static uint32_t posted(struct ur_srq *srq)
 	return srq->tail - srq->head;
 }
 
-/* The event comes once and must be armed again. */
-static void check_limit(struct ur_srq *srq)
+void ur_srq_share(struct ur_srq *srq, struct ur_tp *tp)
 {
-	if (posted(srq) >= srq->limit)
-		return;
+	if (srq->tp != tp)
+		srq->shared = true;
+}
+
+/* True when fewer are posted than the limit, which comes once and must be armed again. */
+static bool is_below_limit(struct ur_srq *srq)
+{
+	if (ur_likely(!srq->limit) || posted(srq) >= srq->limit)
+		return false;
 	srq->limit = 0;
-	raise_event(srq, IBV_EVENT_SRQ_LIMIT_REACHED);
+	return true;
 }
 
 bool ur_srq_ready(struct ur_srq *srq)
@@ -154,7 +160,7 @@ bool ur_srq_ready(struct ur_srq *srq)
 	return srq->head != srq->tail || posted(srq);
 }
 
-bool ur_srq_take(struct ur_srq *srq, struct ur_rwqe *copy)
+static inline bool take_oldest(struct ur_srq *srq, struct ur_rwqe *copy, bool *low)
 {
 	const struct ur_rwqe *w;
 
@@ -163,9 +169,22 @@ bool ur_srq_take(struct ur_srq *srq, struct ur_rwqe *copy)
 	w = ur_ring_at(&srq->ring, srq->head);
 	memcpy(copy, w, ur_recv_stride(w->nsge));
 	atomic_store_explicit(&srq->ring.head, ++srq->head, memory_order_release);
-	if (ur_unlikely(srq->limit))
-		check_limit(srq);
+	*low = is_below_limit(srq);
 	return true;
+}
+
+bool ur_srq_take(struct ur_srq *srq, const struct ur_tp *tp, struct ur_rwqe *copy)
+{
+	bool low = false, taken;
+
+	if (ur_unlikely(srq->shared))
+		ur_spin_lock(&srq->takers, tp->c.yield);
+	taken = take_oldest(srq, copy, &low);
+	if (ur_unlikely(srq->shared))
+		ur_spin_unlock(&srq->takers);
+	if (ur_unlikely(low))
+		raise_event(srq, IBV_EVENT_SRQ_LIMIT_REACHED);
+	return taken;
 }
 
 /* --- modify and query --- */
@@ -206,8 +225,8 @@ int ur_srq_modify(struct ur_srq *srq, struct ibv_srq_attr *attr, int mask)
 	}
 	if (!err && mask & IBV_SRQ_LIMIT) {
 		srq->limit = limit;
-		if (limit)
-			check_limit(srq);
+		if (is_below_limit(srq))
+			raise_event(srq, IBV_EVENT_SRQ_LIMIT_REACHED);
 	}
 	return err;
 }

@@ -13,15 +13,15 @@ int ur_made(struct ur_tp *tp, enum ur_kind kind)
 		[UR_KIND_CQ] = UR_MAX_CQ, [UR_KIND_AH] = UR_MAX_AH,
 	};
 
-	if (tp->made[kind] == most[kind])
-		return ENOMEM;
-	tp->made[kind]++;
-	return 0;
+	if (atomic_fetch_add_explicit(&tp->keys->made[kind], 1, memory_order_relaxed) < most[kind])
+		return 0;
+	ur_unmade(tp, kind);
+	return ENOMEM;
 }
 
 void ur_unmade(struct ur_tp *tp, enum ur_kind kind)
 {
-	tp->made[kind]--;
+	atomic_fetch_sub_explicit(&tp->keys->made[kind], 1, memory_order_relaxed);
 }
 
 struct ur_qp *ur_qp_find(struct ur_tp *tp, uint32_t qpn)

@@ -22,8 +22,8 @@
 enum ur_txq { UR_TXQ_RESP, UR_TXQ_REQ, UR_TXQ_COUNT };
 
 struct ur_pd {
-	struct ur_tp *tp;
-	unsigned users; /* MRs and QPs */
+	struct ur_tp *tp;  /* that it was made with; the lanes of a device have it in common */
+	atomic_uint users; /* MRs and QPs */
 };
 
 /* --- the requester --- */

@@ -3,6 +3,7 @@
 #ifndef UR_SRQ_PRIV_H
 #define UR_SRQ_PRIV_H
 
+#include "base/spin.h"
 #include "transport/state/ring.h"
 #include "transport/transport.h"
 
@@ -13,7 +14,9 @@ struct ur_srq {
 	struct ur_xrcd *xrcd; /* NULL: a basic one */
 	struct ur_cq *cq;     /* likewise */
 	uint32_t num;
-	unsigned users;      /* QPs made with it */
+	atomic_uint users;   /* QPs made with it */
+	bool shared;         /* they are of several lanes, which take turns */
+	struct ur_spin takers;
 	uint32_t limit;      /* 0: not armed */
 	uint32_t head, tail; /* ring indices: next to take, last seen tail */
 	atomic_bool failed;

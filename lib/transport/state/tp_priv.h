@@ -8,6 +8,7 @@
 
 #include "base/idtab.h"
 #include "base/random.h"
+#include "transport/state/keys.h"
 #include "transport/state/qp_priv.h"
 #include "transport/state/trace.h"
 #include "transport/state/tx_state.h"
@@ -16,18 +17,15 @@
 #define UR_TX_STASH 32      /* packet buffers fetched at a time */
 #define UR_MCAST_BUCKETS 64 /* a power of two */
 
-/* What only a count limits. */
-enum ur_kind { UR_KIND_PD, UR_KIND_MR, UR_KIND_MW, UR_KIND_CQ, UR_KIND_AH, UR_KINDS };
-
 struct ur_reorder_arena; /* reorder.h */
 
 struct ur_tp {
 	struct ur_tp_config c;
-	struct ur_idtab qps, mrs, srqs;           /* by QPN, by the upper 24 bits of the key, by number */
+	struct ur_keys *keys;                     /* regions and windows: this instance's own, or those of the lane that it joined */
+	struct ur_idtab qps, srqs;                /* by QPN, by number */
 	ur_time now;                              /* of the current call */
 	struct ur_trace *trace;                   /* NULL: nobody wants to know */
 	_Atomic uint64_t *tokens, *hidden_tokens; /* of bulk packets (bulk.h): those in use; where they are that nobody else sees */
-	uint32_t regions;                         /* ever made */
 	/*
 	 * The low parts of numbers to come. Nobody can guess them, and a QPN comes back late: a peer that has not noticed the end of its
 	 * last owner, perhaps a process that died, goes on sending to it, and its CM refuses a new connection to it as stale.
@@ -56,7 +54,6 @@ struct ur_tp {
 	struct ur_reorder_arena *reorder; /* NULL: packets beyond a lost one are not kept */
 	uint32_t window_bytes;            /* that a QP may have unacknowledged */
 	uint32_t line_kbps;               /* rate of the port */
-	unsigned made[UR_KINDS];
 	_Atomic(struct ur_ah *) dropped; /* address handles whose last reference an application thread gave up: the NIC's to release */
 	uint32_t port_mtu;
 	unsigned ngroups;

@@ -125,7 +125,7 @@ static void mr_dereg__leaves_the_next_user_of_the_place(void)
 	CU_ASSERT_EQUAL(ur_mr_dereg(old), EBUSY);
 	do {
 		CU_ASSERT_FATAL(ur_mr_reg(h.n[0].tp, h.n[0].pd, buf, 64, 0, 0, &mr[n]) == 0);
-	} while (ur_idtab_find(&h.n[0].tp->mrs, old->lkey >> 8)->obj != mr[n] && ++n < TRIES);
+	} while (ur_idtab_find(&h.n[0].tp->keys->table, old->lkey >> 8)->obj != mr[n] && ++n < TRIES);
 	CU_ASSERT_FATAL(n < TRIES);
 	CU_ASSERT_NOT_EQUAL(mr[n]->lkey, old->lkey);
 	atomic_fetch_sub(&old->frames.n, 1);

@@ -7,7 +7,7 @@
 #include "transport/queues/cq.h"
 
 static unsigned notified, overruns;
-static struct ur_tp nobody; /* of CQs that no QP uses */
+static struct ur_tp nobody = {.keys = &(struct ur_keys){.lanes = 0}}; /* of CQs that no QP uses */
 
 static void count_notify(struct ur_cq *cq)
 {
@@ -25,7 +25,7 @@ static bool push(struct ur_cq *cq, uint64_t wr_id, uint32_t qpn, bool solicited)
 {
 	const struct ur_cqe e = {.wr_id = wr_id, .qpn = qpn};
 
-	return ur_cq_push(cq, &e, solicited);
+	return ur_cq_push(cq, ur_cq_lane(cq), &e, solicited);
 }
 
 static struct ur_cq *make(unsigned cqe)
@@ -80,7 +80,7 @@ static void cq_poll__order_fields_and_wrap(void)
 		CU_ASSERT_EQUAL(wc[1].wr_id, 2 * i + 1);
 	}
 	CU_ASSERT_EQUAL(ur_cq_poll(cq, 8, wc), 0);
-	ur_cq_push(cq, &e, false);
+	ur_cq_push(cq, ur_cq_lane(cq), &e, false);
 	CU_ASSERT_EQUAL(ur_cq_poll(cq, 0, wc), 0);
 	CU_ASSERT_EQUAL(ur_cq_poll(cq, 1, wc), 1);
 	CU_ASSERT_EQUAL(wc[0].wr_id, 1ull << 40);
@@ -115,7 +115,7 @@ static void cq_arm__any_solicited_error(void)
 		for (const char *c = t[i].push; *c; c++) {
 			const struct ur_cqe e = {.status = *c == 'E' ? IBV_WC_WR_FLUSH_ERR : IBV_WC_SUCCESS};
 
-			ur_cq_push(cq, &e, *c == 'S');
+			ur_cq_push(cq, ur_cq_lane(cq), &e, *c == 'S');
 		}
 		CU_ASSERT_EQUAL(notified, t[i].calls);
 		CU_ASSERT_EQUAL(ur_cq_destroy(cq), 0);
@@ -152,7 +152,7 @@ static void cq_arm__with_completions_in_it(void)
 			case 's': ur_cq_arm(cq, true); break;
 			case 'o': ur_cq_poll(cq, 1, &wc); break;
 			case 'f': ur_cq_event_fetched(cq); break;
-			default: ur_cq_push(cq, &e, t[i].steps[k] == 'S'); break;
+			default: ur_cq_push(cq, ur_cq_lane(cq), &e, t[i].steps[k] == 'S'); break;
 			}
 			if (notified != (unsigned)(t[i].calls[k] - '0'))
 				printf("%s: after %u steps %u\n", t[i].steps, k + 1, notified);
