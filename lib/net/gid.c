@@ -118,6 +118,42 @@ int ur_net_addr_del(struct ur_net *net, const struct ur_gid *gid)
 	return 0;
 }
 
+static int put_at(struct ur_net *net, unsigned at, const struct ur_net_addr *a)
+{
+	struct ur_net_gids *t = net->gids;
+
+	t->addr[at] = *a;
+	t->used[at] = true;
+	if (at >= t->high)
+		t->high = at + 1;
+	forget_claim(net);
+	if (!ur_net_route_add_onlink(net, a))
+		return 0;
+	remove_at(t, at); /* tried again by the next call */
+	return ENOMEM;
+}
+
+static bool is_same(const struct ur_net_addr *a, const struct ur_net_addr *b)
+{
+	return ur_gid_eq(&a->gid, &b->gid) && a->prefix_len == b->prefix_len && a->vlan == b->vlan;
+}
+
+int ur_net_mirror(struct ur_net *net, const struct ur_net *of)
+{
+	struct ur_net_gids *t = net->gids;
+	const struct ur_net_gids *theirs = of->gids;
+	int err = 0;
+
+	t->fixed = true;
+	for (unsigned i = 0; i < UR_NET_GIDS; i++)
+		if (t->used[i] && !(theirs->used[i] && is_same(&t->addr[i], &theirs->addr[i])))
+			ur_net_addr_del(net, &t->addr[i].gid);
+	for (unsigned i = 0; i < UR_NET_GIDS && !err; i++)
+		if (theirs->used[i] && !t->used[i])
+			err = put_at(net, i, &theirs->addr[i]);
+	return err ? err : ur_net_route_mirror(net, of);
+}
+
 const struct ur_net_addr *ur_net_gid(const struct ur_net *net, unsigned index)
 {
 	struct ur_net_gids *t = net->gids;

@@ -133,6 +133,8 @@ const struct ur_net_addr *ur_net_addr_near(const struct ur_net *net, const struc
 bool ur_net_in_prefix(const struct ur_gid *g, const struct ur_gid *prefix, unsigned len);
 int ur_net_route_add_onlink(struct ur_net *net, const struct ur_net_addr *a);
 void ur_net_route_del_onlink(struct ur_net *net, const struct ur_gid *gid);
+/* Takes over the routes of another, but for the on-link ones of addresses. 0 or ENOMEM. */
+int ur_net_route_mirror(struct ur_net *net, const struct ur_net *of);
 
 /* neigh.c */
 struct ur_neigh *ur_neigh_find(const struct ur_net *net, const struct ur_gid *ip, uint16_t vlan);

@@ -71,6 +71,12 @@ const struct ur_net_addr *ur_net_gid(const struct ur_net *net, unsigned index);
 /* The index of a GID, or -1. */
 int ur_net_gid_find(const struct ur_net *net, const struct ur_gid *gid);
 
+/*
+ * Takes over the addresses of another, each with its index, and its routes: for a further lane of the same device, which asks the kernel
+ * for none. ENOMEM.
+ */
+int ur_net_mirror(struct ur_net *net, const struct ur_net *of);
+
 /* --- routes: longest prefix, then lowest metric --- */
 
 struct ur_net_route {

@@ -94,6 +94,17 @@ void ur_net_route_clear(struct ur_net *net)
 			delete_at(net, i);
 }
 
+int ur_net_route_mirror(struct ur_net *net, const struct ur_net *of)
+{
+	int err = 0;
+
+	ur_net_route_clear(net);
+	for (unsigned i = 0; i < of->nroutes && !err; i++)
+		if (!of->routes[i].of_addr)
+			err = append(net, &of->routes[i].r, false);
+	return err;
+}
+
 const struct ur_net_route *ur_net_route_get(const struct ur_net *net, unsigned index)
 {
 	return index < net->nroutes ? &net->routes[index].r : NULL;

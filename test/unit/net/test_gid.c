@@ -113,6 +113,37 @@ static void claim__broadcast(void)
 	nh_fini(&h);
 }
 
+/* Whatever came and went at the other, each address has the same index at both, and the routes are its. */
+static void mirror__indices_and_routes(void)
+{
+	struct ur_gid a = nh_v4(10, 0, 0, 1), b = nh_v4(10, 0, 1, 1), c = nh_v4(10, 0, 2, 1), d = nh_v6(1, 1);
+	const struct ur_net_route way = {.dst = nh_v4(0, 0, 0, 0), .gateway = nh_v4(10, 0, 1, 254), .metric = 7};
+	struct ur_gid src, hop, far = nh_v4(192, 0, 2, 1);
+	struct ur_net *of, *net;
+	struct nh h;
+
+	nh_init(&h, false, false);
+	of = h.side[0].net;
+	net = h.side[1].net;
+	CU_ASSERT(!nh_add(&h, 0, a, 24, 0) && !nh_add(&h, 0, b, 24, 0));
+	CU_ASSERT_EQUAL(ur_net_gid_find(of, &b), 1);
+	CU_ASSERT(!ur_net_addr_del(of, &a) && !ur_net_route_add(of, &way));
+	CU_ASSERT_EQUAL(ur_net_mirror(net, of), 0);
+	CU_ASSERT_PTR_NULL(ur_net_gid(net, 0));
+	CU_ASSERT_EQUAL(ur_net_gid_find(net, &b), 1);
+	CU_ASSERT(!ur_net_route_lookup(net, &far, NULL, &src, &hop) && ur_gid_eq(&src, &b) && ur_gid_eq(&hop, &way.gateway));
+	CU_ASSERT(!nh_add(&h, 0, c, 24, 0) && !nh_add(&h, 0, d, 64, 0) && !ur_net_addr_del(of, &b));
+	ur_net_route_clear(of);
+	for (unsigned i = 0; i < 2; i++) { /* once more changes nothing */
+		CU_ASSERT_EQUAL(ur_net_mirror(net, of), 0);
+		CU_ASSERT_EQUAL(ur_net_gid_find(net, &c), 0);
+		CU_ASSERT_EQUAL(ur_net_gid_find(net, &b), -1);
+		CU_ASSERT_EQUAL(ur_net_gid_find(net, &d), ur_net_gid_find(of, &d));
+		CU_ASSERT_EQUAL(ur_net_route_lookup(net, &far, NULL, &src, &hop), ENETUNREACH);
+	}
+	nh_fini(&h);
+}
+
 void ur_suite_gid(void)
 {
 	CU_pSuite s = CU_add_suite("gid", NULL, NULL);
@@ -122,4 +153,5 @@ void ur_suite_gid(void)
 	CU_ADD_TEST(s, addr_add__errors);
 	CU_ADD_TEST(s, claim__addresses_and_groups);
 	CU_ADD_TEST(s, claim__broadcast);
+	CU_ADD_TEST(s, mirror__indices_and_routes);
 }
