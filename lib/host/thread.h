@@ -18,6 +18,12 @@ int ur_thread_start(pthread_t *thread, const char *name, size_t stack, void *(*r
  * nothing guards it. 0 or an errno: EINVAL when none of them can be had.
  */
 int ur_thread_bind(const cpu_set_t *cpus);
+/* For the yield of ur_spin_lock (base/spin.h). */
+static inline void ur_thread_yield(void)
+{
+	sched_yield();
+}
+
 /* How many CPUs the process was given at its start, and ur_thread_bind has added; 1 when the kernel did not say. */
 unsigned ur_thread_cpus(void);
 

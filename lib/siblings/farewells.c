@@ -13,8 +13,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/spin.h"
 #include "host/limits.h"
 #include "host/sealed.h"
+#include "host/thread.h"
 #include "keeper/farewell_page.h"
 #include "siblings/adopter.h"
 #include "siblings/keeper_start.h"
@@ -24,7 +26,7 @@
 
 struct ur_farewells {
 	bool made;                     /* or tried in vain, with the first thing that is to be written */
-	struct ur_farewell_page *page; /* NULL: there is none */
+	_Atomic(struct ur_farewell_page *) page; /* NULL: there is none */
 	int err;                       /* why there is none */
 	int memfd;                     /* until the keeper has it */
 	int alive;                     /* the end of a pipe whose other end the keeper watches */
@@ -33,7 +35,8 @@ struct ur_farewells {
 	void (*first)(struct ur_engine *e);
 	struct ur_engine *engine;
 	atomic_bool due; /* there is something to say, and the keeper has not been started */
-	uint32_t acks;   /* ever put */
+	uint32_t acks;   /* ever put; under its lock, because QPs of several lanes put some */
+	struct ur_spin ack_lock;
 	uint32_t free;   /* the first of the places that were given back */
 	uint32_t next[UR_FAREWELL_MADS + 1];
 };
@@ -143,22 +146,30 @@ static struct ur_farewell_ends ends_of(const struct ur_path *p)
 _Static_assert(UR_FAREWELL_ACK_LEN == UR_LAST_ACK_LEN, "as the keeper sends it");
 
 /* The newest are kept. */
-void ur_farewells_put_ack(struct ur_farewells *w, const struct ur_last_ack *ack, ur_time now)
+static void put_ack(struct ur_farewells *w, struct ur_farewell_page *page, const struct ur_last_ack *ack, ur_time now)
 {
 	const uint32_t place = w->acks % UR_FAREWELL_ACKS;
-	struct ur_farewell_ack *a;
+	struct ur_farewell_ack *a = &page->ack[place];
 
-	if (!w->page)
-		return;
-	a = &w->page->ack[place];
 	set(&a->kind, 0);
 	a->ends = ends_of(ack->path);
 	a->at = now;
 	memcpy(a->headers, ack->headers, sizeof(a->headers));
 	set(&a->kind, 1);
-	if (w->page->nacks == place)
-		set(&w->page->nacks, place + 1);
+	if (page->nacks == place)
+		set(&page->nacks, place + 1);
 	w->acks++;
+}
+
+void ur_farewells_put_ack(struct ur_farewells *w, const struct ur_last_ack *ack, ur_time now)
+{
+	struct ur_farewell_page *page = atomic_load_explicit(&w->page, memory_order_acquire);
+
+	if (!page)
+		return;
+	ur_spin_lock(&w->ack_lock, ur_thread_yield);
+	put_ack(w, page, ack, now);
+	ur_spin_unlock(&w->ack_lock);
 }
 
 /* --- groups --- */

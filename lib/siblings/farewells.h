@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The farewells of this process (keeper/farewell_page.h): what its keeper is to send when it dies, kept up to date. The keeper starts with
- * the first entry; a process without entries has no keeper. All but ur_farewells_serve under the NIC's lock.
+ * the first entry; a process without entries has no keeper. All but ur_farewells_serve and
+ * ur_farewells_put_ack under the NIC's lock, the last one under that of any lane.
  */
 #ifndef UR_FAREWELLS_H
 #define UR_FAREWELLS_H

@@ -49,20 +49,21 @@ static int take_one(struct ur_registry *r, uint8_t slot)
 }
 
 /* From anywhere on: packets for the last owner of a slot are late for a while, and should seldom meet the next one. */
-static int take_slot(struct ur_registry *r)
+/* One of n slots. */
+static int take_slot(struct ur_registry *r, unsigned from, unsigned n)
 {
 	uint8_t first = (uint8_t)getpid();
 	int err = EADDRINUSE;
 
 	(void)!getrandom(&first, sizeof(first), 0);
-	for (unsigned i = 0; i < UR_SLOTS - 1 && err == EADDRINUSE; i++)
-		err = take_one(r, (uint8_t)(1 + (first + i) % (UR_SLOTS - 1)));
+	for (unsigned i = 0; i < n && err == EADDRINUSE; i++)
+		err = take_one(r, (uint8_t)(from + (first + i) % n));
 	return err == EADDRINUSE ? EAGAIN : err;
 }
 
 /* --- opening and closing --- */
 
-int ur_registry_open(uint64_t key, struct ur_registry **out)
+static int open_in(uint64_t key, unsigned from, unsigned n, struct ur_registry **out)
 {
 	struct ur_registry *r = calloc(1, sizeof(*r));
 	int err;
@@ -73,7 +74,7 @@ int ur_registry_open(uint64_t key, struct ur_registry **out)
 	r->name_fd = r->listener = r->turn_fd = r->share_fd = r->own.memfd = r->own.wake_fd = -1;
 	r->names = calloc(UR_PORTS, sizeof(*r->names));
 	r->probe_fd = ur_name_probe();
-	err = !r->names ? ENOMEM : r->probe_fd < 0 ? errno : take_slot(r);
+	err = !r->names ? ENOMEM : r->probe_fd < 0 ? errno : take_slot(r, from, n);
 	err = err ? err : ur_page_create(&r->own, r->slot);
 	if (err) {
 		ur_registry_abandon(r);
@@ -81,6 +82,16 @@ int ur_registry_open(uint64_t key, struct ur_registry **out)
 	}
 	*out = r;
 	return 0;
+}
+
+int ur_registry_open(uint64_t key, struct ur_registry **out)
+{
+	return open_in(key, 1, UR_SLOTS - 1, out);
+}
+
+int ur_registry_open_further(uint64_t key, struct ur_registry **out)
+{
+	return open_in(key, UR_SLOTS / 2, UR_SLOTS / 2, out);
 }
 
 static void close_one(int *fd)

@@ -21,6 +21,8 @@ struct ur_registry;
 
 /* `key` names the device in this network namespace. Takes a slot (1 to 255). 0, EAGAIN when all are taken, or an errno. */
 int ur_registry_open(uint64_t key, struct ur_registry **out);
+/* Another slot for the same process and device, of the upper half alone, so that the lower half is left to processes. */
+int ur_registry_open_further(uint64_t key, struct ur_registry **out);
 /* Gives slot and ports back. */
 void ur_registry_close(struct ur_registry *r);
 /* In a forked child: forgets the parent's registry without giving anything back. */
