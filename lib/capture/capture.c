@@ -10,9 +10,11 @@
 #include <unistd.h>
 
 #include "base/counters.h"
+#include "base/spin.h"
 #include "capture/output.h"
 #include "host/clock.h"
 #include "host/spool.h"
+#include "host/thread.h"
 #include "pcapng/writer.h"
 #include "wire/frame.h"
 
@@ -30,6 +32,7 @@ struct ur_capture {
 	uint64_t refused;             /* frames that found no room, or a file that takes nothing */
 	uint64_t gap;                 /* of them, since the last one that is in the file */
 	struct ur_spool *spool;
+	struct ur_spin putting; /* who puts a frame into the spool: one lane at a time */
 	/* the writer's */
 	_Alignas(64) atomic_int err; /* of the first failed write */
 	uint64_t unwritten;          /* frames that met it */
@@ -110,7 +113,7 @@ static ur_time stamp_of(const struct ur_capture *c, const struct ur_pkt *p, ur_t
 	return waited < WAITED_MAX && waited < now ? now - waited : now;
 }
 
-void ur_capture_frame(struct ur_capture *c, const struct ur_pkt *p, ur_time now, enum ur_capture_dir dir)
+static void put_frame(struct ur_capture *c, const struct ur_pkt *p, ur_time now, enum ur_capture_dir dir)
 {
 	uint8_t headers[UR_PATH_HDR_MAX];
 	unsigned bare = p->flags & UR_PKT_BARE ? ur_frame_put_headers(p, headers) : 0;
@@ -139,6 +142,13 @@ void ur_capture_frame(struct ur_capture *c, const struct ur_pkt *p, ur_time now,
 	}
 	c->gap = 0;
 	ur_spool_put(c->spool, ur_ng_end(&b));
+}
+
+void ur_capture_frame(struct ur_capture *c, const struct ur_pkt *p, ur_time now, enum ur_capture_dir dir)
+{
+	ur_spin_lock(&c->putting, ur_thread_yield);
+	put_frame(c, p, now, dir);
+	ur_spin_unlock(&c->putting);
 }
 
 /* --- opening and closing --- */

@@ -28,7 +28,7 @@ int ur_capture_open(const char *path, const char *ifname, ur_time now, struct ur
 void ur_capture_read_clock(struct ur_capture *c);
 /* Has missing frames counted there as well, by whoever calls ur_capture_frame. */
 void ur_capture_count(struct ur_capture *c, struct ur_counters *counters);
-/* One thread at a time. */
+/* From any of the lanes that record into it. */
 void ur_capture_frame(struct ur_capture *c, const struct ur_pkt *p, ur_time now, enum ur_capture_dir dir);
 /* The writer lags, perhaps because it waits for our CPU: it should get it once the NIC is given up. Asked as ur_capture_frame is called. */
 bool ur_capture_gives_way(struct ur_capture *c);
