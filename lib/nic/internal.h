@@ -29,8 +29,10 @@ void ur_nic_flush(struct ur_nic *nic);
 bool ur_nic_unread(void *ctx, uint8_t to);
 /* A copy of the packet, contiguous, in one of the port's; NULL when there is none. */
 struct ur_pkt *ur_nic_copy(struct ur_nic *nic, const struct ur_pkt *p);
-/* Sends a copy with these flags to each other process. */
-void ur_nic_tell_siblings(struct ur_nic *nic, const struct ur_pkt *p, uint8_t flags);
+/* Sends a copy with these flags to each other process, except to the one with the slot `but` (0: to all). */
+void ur_nic_tell_siblings(struct ur_nic *nic, const struct ur_pkt *p, uint8_t flags, uint8_t but);
+/* At a further lane: is a packet that all processes of this host get for the first one alone? */
+bool ur_nic_is_for_first_lane(const struct ur_nic *nic, const struct ur_pkt *p);
 /* True when a packet from the wire was another process's, which has it now. Not of trains, which are looked at packet by packet. */
 bool ur_nic_hand_on(struct ur_nic *nic, struct ur_pkt *p);
 /* The same for a packet that cannot be kept: the other process gets a copy. */

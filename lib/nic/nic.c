@@ -61,7 +61,7 @@ static void nic_output(void *ctx, struct ur_pkt *p)
 
 static void nic_tell(void *ctx, const struct ur_pkt *p)
 {
-	ur_nic_tell_siblings(ctx, p, UR_PKT_LOCAL);
+	ur_nic_tell_siblings(ctx, p, UR_PKT_LOCAL, 0);
 }
 
 /* --- making and unmaking --- */
@@ -73,8 +73,11 @@ static bool nic_qp_in_use(void *ctx, uint32_t qpn, ur_time now)
 {
 	struct ur_nic *nic = ctx;
 	const struct ur_qp *qp = ur_qp_find(nic->tp, qpn);
+	ur_time last = qp ? ur_qp_last_received(qp) : 0;
 
-	return qp && ur_qp_last_received(qp) && now < ur_qp_last_received(qp) + IN_USE;
+	if (!qp && nic->cfg.last_received && ur_slot_of(qpn) != nic->cfg.tp.slot)
+		last = nic->cfg.last_received(nic->cfg.ctx, qpn);
+	return last && now < last + IN_USE;
 }
 
 static int nic_create_layers(struct ur_nic *nic)

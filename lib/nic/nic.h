@@ -41,6 +41,7 @@ struct ur_nic_config {
 	uint64_t guid;       /* CA GUID, derived from the MAC address */
 	/* Of the transport: its settings, `slot`, `populate`, `copy` and `tokens`. The NIC sets all else in it. */
 	struct ur_tp_config tp;
+	uint8_t first_slot; /* of a further lane, without QP 1 or groups: the slot of the first one; else 0 */
 	uint32_t half_open; /* as in ur_cm_config */
 	bool packets;       /* nothing but packets is exchanged on this host, no bulk packets */
 	bool owned;         /* the addresses are ours alone: answer ARP, ND and echo */
@@ -79,6 +80,8 @@ struct ur_nic_config {
 	 * and then. May be NULL.
 	 */
 	void (*narrow)(void *ctx, const struct ur_gid *dst, uint32_t path_mtu, uint16_t hop_mtu);
+	/* When the last packet came to a QP of another lane, as ur_qp_last_received; 0 for other QPs. NULL: there are no other lanes. */
+	ur_time (*last_received)(void *ctx, uint32_t qpn);
 	/* As ur_cm_config.trouble. */
 	void (*trouble)(void *ctx, const struct ur_cm_trouble *t);
 };

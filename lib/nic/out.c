@@ -241,7 +241,7 @@ struct ur_pkt *ur_nic_copy(struct ur_nic *nic, const struct ur_pkt *p)
 	return c;
 }
 
-void ur_nic_tell_siblings(struct ur_nic *nic, const struct ur_pkt *p, uint8_t flags)
+void ur_nic_tell_siblings(struct ur_nic *nic, const struct ur_pkt *p, uint8_t flags, uint8_t but)
 {
 	uint8_t slot[UR_NIC_OUTS];
 	unsigned n = nic->cfg.siblings ? nic->cfg.siblings(nic->cfg.ctx, slot) : 0;
@@ -249,7 +249,7 @@ void ur_nic_tell_siblings(struct ur_nic *nic, const struct ur_pkt *p, uint8_t fl
 	for (unsigned i = 0; i < n; i++) {
 		struct ur_pkt *c;
 
-		if (slot[i] == nic->cfg.tp.slot || !nic->cfg.sibling(nic->cfg.ctx, slot[i]))
+		if (slot[i] == nic->cfg.tp.slot || slot[i] == but || !nic->cfg.sibling(nic->cfg.ctx, slot[i]))
 			continue;
 		c = ur_nic_copy(nic, p);
 		if (!c) {
@@ -293,7 +293,7 @@ void ur_nic_out_local(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n)
 		k = same_process(nic, pkts, n, &to);
 		if (to == EVERYBODY) {
 			for (unsigned i = 0; i < k; i++)
-				ur_nic_tell_siblings(nic, pkts[i], UR_PKT_LOCAL);
+				ur_nic_tell_siblings(nic, pkts[i], UR_PKT_LOCAL, 0);
 			to = nic->cfg.tp.slot;
 		}
 		ur_nic_out(nic, to, pkts, k);
@@ -317,12 +317,25 @@ static bool is_others(struct ur_nic *nic, const struct ur_pkt *p, uint8_t *to)
 	if (!destination(p, &dqpn))
 		return false;
 	*to = owner(nic, dqpn);
-	if (*to == EVERYBODY)
-		ur_nic_tell_siblings(nic, p, p->flags);
+	if (*to == EVERYBODY) {
+		ur_nic_tell_siblings(nic, p, p->flags, nic->cfg.first_slot);
+		*to = nic->cfg.first_slot; /* EVERYBODY: this is the first lane, which keeps it */
+	}
 	if (*to == EVERYBODY || *to == nic->cfg.tp.slot)
 		return false;
 	ur_count(&nic->counters, UR_C_RX_OTHER_SLOT);
 	return true;
+}
+
+/* A whole frame, of another process, is parsed once more for that; it changes nothing but what parsing sets. */
+bool ur_nic_is_for_first_lane(const struct ur_nic *nic, const struct ur_pkt *p)
+{
+	struct ur_counters none = {{0}};
+	struct ur_pkt frame = *p;
+
+	if (p->flags & UR_PKT_BARE)
+		return p->len >= UR_BTH_LEN && owner(nic, ur_get24(p->data + UR_BTH_QPN)) == EVERYBODY;
+	return ur_frame_parse(&frame, &none) && frame.kind == UR_PKT_ROCE && owner(nic, frame.bth.dqpn) == EVERYBODY;
 }
 
 bool ur_nic_hand_on_view(struct ur_nic *nic, const struct ur_pkt *view)

@@ -392,6 +392,8 @@ static enum fate rx_one(struct ur_nic *nic, const struct ur_queue *q, struct ur_
 			rx_bulk(nic, q, p);
 		return PLAIN;
 	}
+	if (ur_unlikely(nic->cfg.first_slot) && ur_nic_is_for_first_lane(nic, p))
+		return PLAIN;
 	if (ur_unlikely(p->flags & UR_PKT_LOCAL))
 		note_local(nic, q, p);
 	else
