@@ -91,6 +91,34 @@ static int add_process(struct looking *l, const struct ur_slot_user *user, uint8
 	return err;
 }
 
+/* Each lane of a process has a slot, and one of them the ports. */
+static void join_lane(struct ur_process *p, const struct ur_process *lane)
+{
+	if (p->lanes < UR_PROCESS_LANES)
+		p->further[p->lanes++] = lane->slot;
+	if (!lane->port_count)
+		return;
+	p->ports = lane->ports;
+	p->port_count = lane->port_count;
+}
+
+static void join_lanes(struct ur_processes *v)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < v->count; i++) {
+		struct ur_process *p = v->processes;
+
+		while (p < &v->processes[kept] && (p->pid <= 0 || p->pid != v->processes[i].pid))
+			p++;
+		if (p < &v->processes[kept])
+			join_lane(p, &v->processes[i]);
+		else
+			v->processes[kept++] = v->processes[i];
+	}
+	v->count = kept;
+}
+
 /* One piece of memory. */
 static struct ur_processes *view_of(const struct looking *l)
 {
@@ -106,6 +134,7 @@ static struct ur_processes *view_of(const struct looking *l)
 		memcpy(port, l->port, l->ports * sizeof(*port));
 	for (unsigned i = 0; i < l->n; port += v->processes[i++].port_count)
 		v->processes[i].ports = port;
+	join_lanes(v);
 	return v;
 }
 

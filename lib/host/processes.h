@@ -14,10 +14,14 @@ struct ur_process_port {
 	struct ur_gid gid; /* or a wildcard */
 };
 
+#define UR_PROCESS_LANES 15
+
 struct ur_process {
 	pid_t pid; /* 0: of another pid namespace */
 	uid_t uid;
 	uint8_t slot;
+	uint8_t further[UR_PROCESS_LANES]; /* slots of its further lanes */
+	unsigned lanes;                    /* how many of these there are */
 	bool known;            /* the rest is known: it is of this user, or we are the superuser, and it is not stopped */
 	bool started;          /* its port is open */
 	char kind[UR_KIND];    /* of its port */

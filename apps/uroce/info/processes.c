@@ -72,7 +72,10 @@ int ur_info_processes(const struct ur_device *d)
 	for (unsigned i = 0; i < v->count; i++) {
 		const struct ur_process *p = &v->processes[i];
 
-		printf("  %d  slot %u  ", (int)p->pid, p->slot);
+		printf("  %d  slot %u", (int)p->pid, p->slot);
+		for (unsigned k = 0; k < p->lanes; k++)
+			printf(", %u", p->further[k]);
+		printf("  ");
 		if (p->known)
 			printf("%s%s\n", p->started ? "port " : "not started", p->started ? p->kind : "");
 		else if (p->uid == geteuid())

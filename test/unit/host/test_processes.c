@@ -172,6 +172,29 @@ static void processes__other_users(void)
 	CU_ASSERT_EQUAL(look_port(slot, TCP, &x, 7000), BOUND); /* the superuser sees all */
 }
 
+/* A process with several slots is one, with the ports of whichever has some. */
+static void processes__lanes(void)
+{
+	struct ur_registry *first = open_here(), *further;
+	struct ur_processes *v;
+	uint16_t port = 7000;
+
+	CU_ASSERT_EQUAL_FATAL(ur_registry_open_further(key, &further), 0);
+	CU_ASSERT(ur_registry_slot(further) >= 128 && ur_registry_slot(further) != ur_registry_slot(first));
+	CU_ASSERT_EQUAL(ur_registry_join(first), 0);
+	CU_ASSERT_EQUAL(ur_registry_join(further), 0);
+	CU_ASSERT_EQUAL(ur_registry_bind(further, TCP, &x, false, &port), 0);
+	v = look();
+	CU_ASSERT_EQUAL_FATAL(v->count, 1);
+	CU_ASSERT_EQUAL(v->processes[0].pid, getpid());
+	CU_ASSERT_EQUAL(v->processes[0].lanes, 1);
+	CU_ASSERT_EQUAL(v->processes[0].slot + v->processes[0].further[0], ur_registry_slot(first) + ur_registry_slot(further));
+	CU_ASSERT_EQUAL_FATAL(v->processes[0].port_count, 1);
+	CU_ASSERT_EQUAL(v->processes[0].ports[0].port, 7000);
+	free(v);
+	ur_registry_close(further);
+}
+
 /* While others come, bind, listen and go, each process is seen whole: it has its port or not, but never another's. */
 static int come_and_go(int fd, uint64_t k)
 {
@@ -228,5 +251,6 @@ void ur_suite_processes(void)
 	CU_ADD_TEST(s, processes__dead);
 	CU_ADD_TEST(s, processes__stopped);
 	CU_ADD_TEST(s, processes__other_users);
+	CU_ADD_TEST(s, processes__lanes);
 	CU_ADD_TEST(s, processes__meanwhile);
 }
