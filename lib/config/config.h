@@ -30,6 +30,8 @@ struct ur_config {
 	uint64_t keeper;           /* UROCE_KEEPER: a keeper speaks for a process that is killed (lib/siblings/farewells.h), 1 on, 0 off */
 	uint64_t one_copy;         /* UROCE_ONE_COPY: bulk packets between processes of this host (wire/bulk.h), 1 on, 0 off */
 	uint64_t selective_repeat; /* UROCE_SELECTIVE_REPEAT: keeping what is beyond a loss, and SACKs (wire/sack.h), 1 on, 0 off */
+	uint64_t lanes;            /* UROCE_LANES: how many lanes a device may have (engine/lane.c) */
+	char spread[UR_CONFIG_STR]; /* UROCE_SPREAD: the lane of a new QP, "thread", "cq" or "vector" (verbs/lane.c) */
 	char cpus[UR_CONFIG_STR];  /* UROCE_CPUS: CPUs that our threads run on (config/cpus.h); "": all that the process was given */
 	uint64_t spin_us;          /* UROCE_SPIN_US: how long the progress thread spins after a packet at most (engine/policy/poller.h) */
 };

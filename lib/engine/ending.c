@@ -40,7 +40,7 @@ static void explain_no_counters(void)
 
 const char *ur_engine_counters_title(const struct ur_engine *e, char text[UR_ENGINE_TITLE])
 {
-	if (!e->index && !e->next)
+	if (!e->index && !ur_engine_next(e))
 		return NULL;
 	snprintf(text, UR_ENGINE_TITLE, "uroce: counters of %s (%s):\n", e->info.name, e->info.ifname);
 	return text;
@@ -58,11 +58,13 @@ static void write_counters(struct ur_engine *e)
 {
 	char title[UR_ENGINE_TITLE];
 	bool to_stderr = !strcmp(e->cfg.counters, "-");
+	struct ur_counters sum;
 	int err;
 
 	ur_counters_renew_end(e->index);
-	err = ur_counters_write(e->cfg.counters, ur_engine_counters_title(e, title), &e->nic->counters);
-	if (!err && to_stderr && !e->next && nothing_counted())
+	ur_engine_sum_counters(e, &sum);
+	err = ur_counters_write(e->cfg.counters, ur_engine_counters_title(e, title), &sum);
+	if (!err && to_stderr && !ur_engine_next(e) && nothing_counted())
 		fprintf(stderr, "uroce: all counters are zero: process %d sent and received nothing\n", (int)getpid());
 	if (err)
 		fprintf(stderr, "uroce: cannot write the counters to '%s': %s\n", e->cfg.counters, ur_output_reason(err));
@@ -74,7 +76,8 @@ static void close_capture(struct ur_engine *e)
 	int err = ur_capture_close(e->nic->capture, &lost);
 	char frames[48] = "";
 
-	ur_nic_set_capture(e->nic, NULL);
+	for (unsigned i = 0; i < atomic_load(&e->lanes); i++)
+		ur_nic_set_capture(e->at[i]->nic, NULL);
 	if (lost)
 		snprintf(frames, sizeof(frames), ", %" PRIu64 " frame%s missing", lost, ur_plural(lost));
 	if (err)
@@ -131,26 +134,30 @@ static void say_goodbye(struct ur_nic *nic)
 	}
 }
 
-/* Tells peers that connections end, lets the last frames out, and gives back what outlives a process. Keeps the lock: nobody uses the
- * engine any longer. */
-static void end_engine(struct ur_engine *e)
+/* Destructors that run after this one find a closed device, not a held lock. True when its progress thread has ended, or there was none. */
+static bool stop_engine(struct ur_engine *e)
 {
 	bool running = ur_engine_started(e);
 
-	atomic_store(&e->foreign, true); /* destructors that run after this one find a closed device, not a held lock */
+	atomic_store(&e->foreign, true);
 	__atomic_store_n(&e->state, UR_ENGINE_STOPPED, __ATOMIC_RELEASE);
-	if ((running && !stop_progress(e)) || !lock_at_exit(e))
+	return !running || stop_progress(e);
+}
+
+/* Lets the last frames out. */
+static void leave_network(struct ur_engine *e)
+{
+	if (!e->nic->port)
 		return;
-	if (e->nic->port) {
-		ur_queue_enter(e->nic->port->queue);
-		ur_nic_end_mcast(e->nic, ur_engine_now());
-		say_goodbye(e->nic);
-		ur_nic_show_last_acks(e->nic, ur_engine_now());
-	}
-	if (e->cfg.counters[0])
-		write_counters(e);
-	if (e->nic->capture)
-		close_capture(e);
+	ur_queue_enter(e->nic->port->queue);
+	ur_nic_end_mcast(e->nic, ur_engine_now());
+	say_goodbye(e->nic);
+	ur_nic_show_last_acks(e->nic, ur_engine_now());
+}
+
+/* Gives back what outlives a process. */
+static void give_back(struct ur_engine *e)
+{
 	if (e->tracer)
 		ur_tracer_close(e->tracer);
 	e->tracer = NULL;
@@ -159,6 +166,33 @@ static void end_engine(struct ur_engine *e)
 	if (e->registry)
 		ur_registry_close(e->registry);
 	e->registry = NULL;
+}
+
+/*
+ * Tells peers that connections end. The lanes' locks are taken in their order, and kept: nobody uses the device any longer. Of what could
+ * not be locked, because a thread holds it for good, everything stays as it is; it may record still.
+ */
+static void end_device(struct ur_engine *device)
+{
+	const unsigned n = atomic_load(&device->lanes);
+	bool ended[UR_LANES] = {false}, all = true;
+
+	for (unsigned i = 0; i < n; i++)
+		ended[i] = stop_engine(device->at[i]);
+	for (unsigned i = 0; i < n; i++) {
+		ended[i] = ended[i] && lock_at_exit(device->at[i]);
+		all &= ended[i];
+	}
+	for (unsigned i = n; i-- > 0;)
+		if (ended[i])
+			leave_network(device->at[i]);
+	if (ended[0] && device->cfg.counters[0])
+		write_counters(device);
+	if (all && device->nic->capture)
+		close_capture(device);
+	for (unsigned i = n; i-- > 0;)
+		if (ended[i])
+			give_back(device->at[i]);
 }
 
 /* --- exit, by several threads --- */
@@ -224,8 +258,8 @@ void ur_ending_exit(void)
 	}
 	if (!e)
 		explain_no_counters();
-	for (; e; e = e->next)
-		end_engine(e);
+	for (; e; e = ur_engine_next(e))
+		end_device(e);
 	atomic_store(&exiting.done, true);
 	/* The thread that waited ends the process. This thread must not go on in glibc's list of handlers, of which the other has freed a
 	 * part. */

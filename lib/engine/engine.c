@@ -203,6 +203,14 @@ void ur_engine_unlock(struct ur_engine *e)
 	nic_release(e, ur_min_time(ur_nic_next(e->nic), ur_engine_publish_at(e)));
 }
 
+void ur_engine_drop(struct ur_engine *e)
+{
+	if (e->publisher)
+		ur_publisher_touch(e->publisher);
+	if (give_up(e, ur_min_time(ur_nic_next(e->nic), ur_engine_publish_at(e))))
+		ur_progress_wake(e);
+}
+
 ur_time ur_engine_publish_at(struct ur_engine *e)
 {
 	ur_time at = e->publisher ? ur_publisher_next(e->publisher, e->nic) : UR_TIME_NEVER;
@@ -372,6 +380,59 @@ void ur_engine_reclaim(struct ur_engine *e)
 		port->queue->ops->reclaim(port->queue);
 	ur_engine_unlock(e);
 	sched_yield();
+}
+
+/* --- lanes --- */
+
+/* The first one's lock keeps others from being added. */
+struct ur_nic *ur_engine_lock_all(struct ur_engine *device)
+{
+	struct ur_nic *nic = ur_engine_lock(device);
+
+	for (unsigned i = 1; i < atomic_load_explicit(&device->lanes, memory_order_relaxed); i++)
+		ur_engine_lock(device->at[i]);
+	return nic;
+}
+
+/* Only the first one is polled first: what these calls change is nothing to be sent by the others. */
+void ur_engine_unlock_lanes(struct ur_engine *device, unsigned lane)
+{
+	while (--lane > 0)
+		ur_engine_drop(device->at[lane]);
+	ur_engine_unlock(device);
+}
+
+void ur_engine_unlock_all(struct ur_engine *device)
+{
+	ur_engine_unlock_lanes(device, atomic_load_explicit(&device->lanes, memory_order_relaxed));
+}
+
+void ur_engine_sum_counters(const struct ur_engine *device, struct ur_counters *sum)
+{
+	memset(sum, 0, sizeof(*sum));
+	for (unsigned k = 0; k < atomic_load(&device->lanes); k++)
+		for (unsigned i = 0; i < UR_C_COUNT; i++)
+			sum->v[i] += device->at[k]->nic->counters.v[i];
+}
+
+void ur_engine_errand(struct ur_engine *device, struct ur_errand *errand)
+{
+	errand->next = atomic_load_explicit(&device->errands, memory_order_relaxed);
+	while (!atomic_compare_exchange_weak_explicit(&device->errands, &errand->next, errand, memory_order_release, memory_order_relaxed))
+		;
+	ur_progress_wake(device);
+}
+
+void ur_engine_settle(struct ur_engine *device)
+{
+	struct ur_nic *nic = ur_engine_lock(device);
+	struct ur_errand *errand = atomic_exchange_explicit(&device->errands, NULL, memory_order_acquire), *next;
+
+	for (; errand; errand = next) {
+		next = errand->next;
+		errand->run(errand, nic->now);
+	}
+	ur_engine_unlock(device);
 }
 
 /* --- events of the port --- */

@@ -26,6 +26,37 @@ struct ur_engine;
 int ur_engine_open(struct ur_engine **out);
 /* The engine of the next device, or NULL. */
 struct ur_engine *ur_engine_next(const struct ur_engine *e);
+
+/*
+ * Lanes. A device has one engine, its first lane, and as many further ones as the setting `lanes` says, each made when it is first asked
+ * for: with a lock, a NIC with its slot, a port and a progress thread of its own. Connections (lib/cm) and datagrams are the first lane's.
+ * Lock order: the first lane's lock, then those of the others in their order.
+ */
+unsigned ur_engine_lanes(const struct ur_engine *device);
+/* That lane, running; the first one where it cannot be had. Not under a lock. */
+struct ur_engine *ur_engine_lane(struct ur_engine *device, unsigned lane);
+/* A further lane, or the device itself: its number, and the device. */
+unsigned ur_engine_lane_number(const struct ur_engine *e);
+struct ur_engine *ur_engine_device(struct ur_engine *e);
+/* As ur_engine_lock and ur_engine_unlock, of all lanes that there are; the NIC is the first one's. */
+struct ur_nic *ur_engine_lock_all(struct ur_engine *device);
+void ur_engine_unlock_all(struct ur_engine *device);
+/* How many there are, and one of them; its NIC, under its lock. How new QPs are spread: a word of the setting. */
+unsigned ur_engine_running_lanes(const struct ur_engine *device);
+struct ur_engine *ur_engine_at(struct ur_engine *device, unsigned lane);
+struct ur_nic *ur_engine_nic(const struct ur_engine *e);
+const char *ur_engine_spread(const struct ur_engine *device);
+
+/*
+ * What a lane has to tell the device's first one, whose lock it must not wait for: `run` is called under that, soon. An errand is the
+ * caller's, who can have it done at once before it goes. Any thread, under a lane's lock or none; `settle` under none.
+ */
+struct ur_errand {
+	struct ur_errand *next;
+	void (*run)(struct ur_errand *errand, ur_time now);
+};
+void ur_engine_errand(struct ur_engine *device, struct ur_errand *errand);
+void ur_engine_settle(struct ur_engine *device);
 const char *ur_engine_error(void);
 /*
  * Sets a setting in place of its environment variable, for the engine that is opened next. 0, EBUSY when it is open, or as ur_config_set.

@@ -15,6 +15,7 @@ enum ur_fork_lock {
 	UR_FORK_CONTEXT, /* the contexts that ids use (lib/verbs/context.c) */
 	UR_FORK_DEVICE,  /* the devices that are current (lib/verbs/device.c) */
 	UR_FORK_SHARES,  /* what contexts have in common (lib/verbs/share.c) */
+	UR_FORK_LANES,   /* that a lane is made (lib/engine/lane.c), and the list of engines becomes longer */
 	UR_FORK_LIVE,    /* which handles are alive (lib/verbs/live.c); held for a few instructions */
 	UR_FORK_LOCKS
 };

@@ -23,6 +23,7 @@
 /* A kind of port (port.c). */
 struct ur_port_kind {
 	const char *name;
+	bool lanes;  /* a process may open several of them on an interface: one for each lane */
 	bool frames; /* the kernel sees RoCEv2 packets as well, and would answer them */
 	int (*open)(struct ur_engine *e, struct ur_port **out, char *err);
 	void (*close)(struct ur_engine *e, struct ur_port *port);
@@ -30,8 +31,15 @@ struct ur_port_kind {
 };
 
 struct ur_engine {
-	struct ur_engine *next;   /* of the process, in the order of the setting `dev`; set once */
-	unsigned index;           /* in that order */
+	struct ur_engine *next;   /* of the process: those of the devices in the order of the setting `dev`, then further lanes (lane.c) */
+	unsigned index;           /* of the device in that order */
+	unsigned lane;            /* 0: the device's first, which is the device for all others */
+	struct ur_engine *device; /* its first lane */
+	atomic_uint lanes;        /* of the first: those that there are; more are added under its lock */
+	struct ur_engine *at[UR_LANES];
+	bool lacks_lanes;              /* of the first: one could not be made, and no more are tried; under UR_FORK_LANES */
+	struct ur_fault_spec *faults;  /* of the first: what is injected, also by lanes to come; NULL: nothing. Under its lock */
+	_Atomic(struct ur_errand *) errands; /* of the first: from other lanes, newest first */
 	pthread_mutex_t nic_lock; /* guards nic and everything below it */
 	int cancel_state;         /* of the thread that holds `nic_lock` */
 	atomic_bool taken;        /* a hint: somebody holds it. Those who poll read this, and leave the lock's cache line to its holder */
@@ -96,8 +104,25 @@ int ur_engine_name_file(char *path, size_t room, unsigned index);
 /* In a forked child, once: the port that it inherited from its parent's engine of that device, to be closed before it opens its own. */
 struct ur_port *ur_engine_take_inherited_port(const struct ur_engine *e);
 
+/* open.c: an engine, to be filled: `device` is the engine of the first lane, NULL for the first. 0, or an errno with the sentence set. */
+int ur_engine_create(unsigned index, struct ur_engine *device, unsigned lane, struct ur_engine **out);
+/* It is never seen again. */
+void ur_engine_free(struct ur_engine *e);
+/* Behind all others, so that a fork and the end of the process find it. */
+void ur_engine_append(struct ur_engine *e);
+
+/* engine.c: the sums of a device's lanes. */
+void ur_engine_sum_counters(const struct ur_engine *device, struct ur_counters *sum);
+/* lane.c: all of them record into it from now on, NULL: none. Returns the one before. */
+struct ur_capture *ur_engine_set_capture(struct ur_engine *device, struct ur_capture *c);
+/* nic.c: the same for faults. 0 or ENOMEM. */
+int ur_engine_set_faults(struct ur_engine *device, const struct ur_fault_spec *spec);
+
 /* nic.c, port.c: which device the configuration means, and its addresses. 0, or an errno with the sentence set. */
 int ur_engine_nic_open(struct ur_engine *e);
+/* The same for a further lane. It gets the device's addresses and link; under both locks. */
+int ur_engine_nic_join(struct ur_engine *e);
+void ur_engine_mirror(struct ur_engine *lane);
 /* Opens the port of the device; on the progress thread. 0, or an errno with the sentence set. */
 int ur_engine_port_open(struct ur_engine *e, struct ur_port **out);
 /* This process listens on another port: for ports that bring each process what is its own. Under the lock. */
@@ -151,6 +176,11 @@ static inline bool ur_engine_give_up(struct ur_engine *e)
 struct ur_nic *ur_engine_try(struct ur_engine *e);
 /* Gives up the NIC after a round at `now`, of which a lazy one may leave something to be sent. */
 void ur_engine_leave(struct ur_engine *e, ur_time now, bool lazy);
+
+/* As ur_engine_unlock, but nothing is polled, because locks of other lanes are held: its progress thread does what there is to do. */
+void ur_engine_drop(struct ur_engine *e);
+/* Unlocks the lanes before that one. */
+void ur_engine_unlock_lanes(struct ur_engine *device, unsigned lane);
 
 /* When what this process publishes of itself is due next; the progress thread asks no later. Under the lock. */
 ur_time ur_engine_publish_at(struct ur_engine *e);

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -13,6 +14,7 @@
 #include "engine/internal.h"
 #include "engine/populate.h"
 #include "host/limits.h"
+#include "host/thread.h"
 #include "wire/frame.h"
 #include "wire/path.h"
 
@@ -35,6 +37,24 @@ static bool alive(void *ctx, uint8_t slot)
 	struct ur_engine *e = ctx;
 
 	return !e->registry || ur_registry_alive(e->registry, slot);
+}
+
+/* The CM is the first lane's, and asks about QPs of all; their locks come after its own. */
+static ur_time last_received(void *ctx, uint32_t qpn)
+{
+	struct ur_engine *device = ctx;
+	const struct ur_qp *qp;
+	ur_time last = 0;
+
+	if (ur_engine_foreign(device)) /* the process ends, and this thread has the lanes' locks */
+		return 0;
+	for (unsigned i = 1; i < atomic_load(&device->lanes); i++)
+		if (device->at[i]->nic->cfg.tp.slot == ur_slot_of(qpn)) {
+			qp = ur_qp_find(ur_engine_lock(device->at[i])->tp, qpn);
+			last = qp ? ur_qp_last_received(qp) : 0;
+			ur_engine_unlock(device->at[i]);
+		}
+	return last;
 }
 
 static struct ur_queue *sibling(void *ctx, uint8_t slot)
@@ -113,16 +133,16 @@ static void trouble(void *ctx, const struct ur_cm_trouble *t)
 
 static void put_last_ack(void *ctx, const struct ur_last_ack *ack, ur_time now)
 {
-	struct ur_engine *e = ctx;
+	struct ur_engine *device = ((struct ur_engine *)ctx)->device;
 
-	if (e->farewells)
-		ur_farewells_put_ack(e->farewells, ack, now);
+	if (device->farewells)
+		ur_farewells_put_ack(device->farewells, ack, now);
 }
 
 /* A port of our own is gone with us, and nobody could send by it. */
 static void open_farewells(struct ur_engine *e)
 {
-	if (e->cfg.keeper && !e->info.owned)
+	if (e->cfg.keeper && !e->info.owned && !e->lane)
 		ur_farewells_open(e->hostif.name, e->hostif.ifindex, ur_progress_wake, e, &e->farewells);
 }
 
@@ -159,20 +179,23 @@ static int create_nic(struct ur_engine *e)
 				   .orphaned = orphaned,
 				   .narrow = narrow,
 				   .trouble = trouble,
+				   .last_received = last_received,
 				   .tp.cc = strcmp(e->cfg.congestion, "off") != 0,
 				   .tp.cwnd = cwnd_when(e->cfg.congestion),
 				   .packets = !e->cfg.one_copy,
 				   .tp.selective_repeat = e->cfg.selective_repeat != 0,
 				   .tp.populate = ur_populate_supported() ? ur_populate : NULL,
-				   .tp.copy = ur_user_copy};
+				   .tp.copy = ur_user_copy,
+				   .tp.yield = ur_thread_yield};
 	int err;
 
 	open_farewells(e);
 	if (e->farewells) {
 		nc.farewell = put_farewell;
 		nc.group_farewells = put_group_farewells;
-		nc.last_ack = put_last_ack;
 	}
+	if (e->device->farewells)
+		nc.last_ack = put_last_ack;
 	if (e->local) {
 		nc.inbox = ur_local_inbox(e->local);
 		nc.sibling = sibling;
@@ -187,11 +210,38 @@ static int create_nic(struct ur_engine *e)
 		ur_engine_set_error("the kernel provides no random numbers (%s): allow the system call getrandom", strerror(errno));
 		return EIO;
 	}
+	if (e->lane)
+		nc.first_slot = e->device->nic->cfg.tp.slot;
 	nc.tp.slot = e->registry ? ur_registry_slot(e->registry) : (uint8_t)(1 + getpid() % 255);
 	err = ur_nic_create(&nc, ur_engine_now(), &e->nic);
 	explicit_bzero(&nc.seed, sizeof(nc.seed));
 	if (err)
 		ur_engine_set_error("cannot create the device: %s", ur_limit_reason(err));
+	return err;
+}
+
+static int keep_faults(struct ur_engine *device, const struct ur_fault_spec *spec)
+{
+	struct ur_fault_spec *copy = spec ? malloc(sizeof(*copy)) : NULL;
+
+	if (spec && !copy)
+		return ENOMEM;
+	if (copy)
+		*copy = *spec;
+	free(device->faults);
+	device->faults = copy;
+	return 0;
+}
+
+int ur_engine_set_faults(struct ur_engine *device, const struct ur_fault_spec *spec)
+{
+	int err;
+
+	ur_engine_lock_all(device);
+	err = keep_faults(device, spec);
+	for (unsigned i = 0; i < atomic_load(&device->lanes) && !err; i++)
+		err = ur_nic_set_faults(device->at[i]->nic, spec);
+	ur_engine_unlock_all(device);
 	return err;
 }
 
@@ -206,7 +256,7 @@ static int apply_faults(struct ur_engine *e)
 		ur_engine_set_error("%s", err);
 		return EINVAL;
 	}
-	return ur_nic_set_faults(e->nic, &spec);
+	return ur_engine_set_faults(e, &spec);
 }
 
 static int find_device(struct ur_engine *e, struct ur_device *d)
@@ -260,6 +310,30 @@ int ur_engine_nic_open(struct ur_engine *e)
 	return err ? err : apply_faults(e);
 }
 
+int ur_engine_nic_join(struct ur_engine *e)
+{
+	struct ur_engine *device = e->device;
+	uint64_t key = 0;
+	int err = 0;
+
+	ur_engine_info(device, &e->info);
+	ur_engine_lock(device);
+	e->hostif = device->hostif;
+	if (device->registry)
+		key = ur_registry_key(device->registry);
+	else
+		err = ENOTSUP;
+	ur_engine_unlock(device);
+	err = err ? err : ur_registry_open_further(key, &e->registry);
+	if (err) {
+		ur_engine_set_error("%s", err == EAGAIN ? "no slot of this device is left" : ur_limit_reason(err));
+		return err;
+	}
+	ur_local_open(e->registry, &e->local);
+	err = create_nic(e);
+	return err ? err : ur_tracer_open(e, &e->tracer); /* for probes: a trace has one lane */
+}
+
 static void raise_port_event(struct ur_engine *e, enum ibv_event_type type)
 {
 	struct ur_list *pos, *tmp;
@@ -280,6 +354,17 @@ static void copy_gids(const struct ur_engine *e, struct ur_gid *gids)
 
 		gids[i] = a ? a->gid : (struct ur_gid){{0}};
 	}
+}
+
+void ur_engine_mirror(struct ur_engine *lane)
+{
+	const struct ur_engine *device = lane->device;
+
+	ur_net_mirror(lane->nic->net, device->nic->net); /* what finds no memory is unreachable from this lane */
+	lane->hostif = device->hostif;
+	pthread_mutex_lock(&lane->info_lock);
+	lane->info.link_up = device->info.link_up;
+	pthread_mutex_unlock(&lane->info_lock);
 }
 
 static void refresh(struct ur_engine *e)
@@ -304,11 +389,16 @@ static void refresh(struct ur_engine *e)
 		ur_net_groups_again(e->nic->net, ur_engine_now());
 	if (h.up != was_up)
 		raise_port_event(e, h.up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+	for (unsigned i = 1; i < atomic_load(&e->lanes); i++) {
+		ur_engine_lock(e->at[i]);
+		ur_engine_mirror(e->at[i]);
+		ur_engine_unlock(e->at[i]);
+	}
 }
 
 void ur_engine_look_again(struct ur_engine *e)
 {
-	if (e->info.owned || ur_engine_started(e))
+	if (e->info.owned || e->lane || ur_engine_started(e))
 		return;
 	ur_engine_lock(e);
 	refresh(e);

@@ -13,12 +13,12 @@
 
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 static struct ur_engine *first;
-static struct ur_port *inherited[UR_DEVICES]; /* in a forked child: its parent's ports */
+static struct ur_port *inherited[UR_DEVICES][UR_LANES]; /* in a forked child: its parent's ports */
 static struct ur_engine *parents;             /* and its parent's engines, which inherited objects refer to; for checkers of leaks alone */
 
 /* --- making --- */
 
-static void engine_free(struct ur_engine *e)
+void ur_engine_free(struct ur_engine *e)
 {
 	if (e->tracer)
 		ur_tracer_close(e->tracer);
@@ -33,6 +33,7 @@ static void engine_free(struct ur_engine *e)
 		ur_publisher_close(e->publisher);
 	if (e->wake_fd >= 0)
 		close(e->wake_fd);
+	free(e->faults);
 	free(e);
 }
 
@@ -70,7 +71,15 @@ static int load_settings(struct ur_engine *e)
 	return r ? r : ur_engine_name_file(e->cfg.counters, sizeof(e->cfg.counters), e->index);
 }
 
-static int engine_create(unsigned index, struct ur_engine **out)
+/* What a file would be named by is the first lane's. */
+static int take_settings(struct ur_engine *e)
+{
+	e->cfg = e->device->cfg;
+	e->cfg.capture[0] = e->cfg.trace[0] = e->cfg.counters[0] = 0;
+	return 0;
+}
+
+int ur_engine_create(unsigned index, struct ur_engine *device, unsigned lane, struct ur_engine **out)
 {
 	struct ur_engine *e = aligned_alloc(64, sizeof(*e));
 	int r;
@@ -81,6 +90,10 @@ static int engine_create(unsigned index, struct ur_engine **out)
 	}
 	memset(e, 0, sizeof(*e));
 	e->index = index;
+	e->lane = lane;
+	e->device = device ? device : e;
+	e->at[0] = e;
+	atomic_init(&e->lanes, 1);
 	pthread_mutex_init(&e->nic_lock, NULL);
 	pthread_mutex_init(&e->info_lock, NULL);
 	pthread_mutex_init(&e->dma_lock, NULL);
@@ -95,12 +108,12 @@ static int engine_create(unsigned index, struct ur_engine **out)
 	r = e->wake_fd < 0 ? errno : 0;
 	if (r)
 		ur_engine_set_error("no file descriptors are left: raise the limit with ulimit -n");
-	r = r ? r : load_settings(e);
-	r = r ? r : ur_engine_nic_open(e);
+	r = r ? r : lane ? take_settings(e) : load_settings(e);
+	r = r ? r : lane ? ur_engine_nic_join(e) : ur_engine_nic_open(e);
 	e->log_chosen = ur_config_chosen("log");
 	e->stderr_is_terminal = isatty(STDERR_FILENO);
 	if (r) {
-		engine_free(e);
+		ur_engine_free(e);
 		return r;
 	}
 	*out = e;
@@ -115,7 +128,7 @@ static int create_all(struct ur_engine **out)
 	int r = 0;
 
 	for (unsigned i = 0; i < count && !r; i++) {
-		r = engine_create(i, end);
+		r = ur_engine_create(i, NULL, 0, end);
 		if (r)
 			break;
 		count = ur_device_count(&(*end)->cfg);
@@ -123,7 +136,7 @@ static int create_all(struct ur_engine **out)
 	}
 	while (r && (e = all)) {
 		all = e->next;
-		engine_free(e);
+		ur_engine_free(e);
 	}
 	*out = all;
 	return r;
@@ -133,7 +146,7 @@ static int create_all(struct ur_engine **out)
 static void forsake(struct ur_engine *e)
 {
 	static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
-	struct ur_port *port = e->nic->port;
+	struct ur_port *port = e->nic->port, **kept = &inherited[e->index][e->lane];
 
 	atomic_store(&e->foreign, true);
 	e->info_lock = fresh;
@@ -155,9 +168,9 @@ static void forsake(struct ur_engine *e)
 	e->registry = NULL;
 	ur_nic_leave_siblings(e->nic);
 	if (port)
-		inherited[e->index] = port;
-	if (inherited[e->index] && inherited[e->index]->ops->forsake)
-		inherited[e->index]->ops->forsake(inherited[e->index]);
+		*kept = port;
+	if (*kept && (*kept)->ops->forsake)
+		(*kept)->ops->forsake(*kept);
 	e->nic->port = NULL;
 	e->state = UR_ENGINE_STOPPED;
 	e->parents = parents;
@@ -170,16 +183,18 @@ static void forked_child(void)
 
 	opening = fresh;
 	ur_ending_forked();
-	for (struct ur_engine *e = first; e; e = e->next)
+	for (struct ur_engine *e = first, *next; e; e = next) {
+		next = e->next;
 		forsake(e);
+	}
 	first = NULL;
 }
 
 struct ur_port *ur_engine_take_inherited_port(const struct ur_engine *e)
 {
-	struct ur_port *port = inherited[e->index];
+	struct ur_port *port = inherited[e->index][e->lane];
 
-	inherited[e->index] = NULL;
+	inherited[e->index][e->lane] = NULL;
 	return port;
 }
 
@@ -226,5 +241,17 @@ struct ur_engine *ur_engine_current(void)
 
 struct ur_engine *ur_engine_next(const struct ur_engine *e)
 {
-	return e->next;
+	struct ur_engine *next = __atomic_load_n(&e->next, __ATOMIC_ACQUIRE);
+
+	return next && !next->lane ? next : NULL; /* lanes stand behind all devices */
+}
+
+/* Under UR_FORK_LANES; others walk along the list meanwhile. */
+void ur_engine_append(struct ur_engine *e)
+{
+	struct ur_engine *last = first;
+
+	while (last->next)
+		last = last->next;
+	__atomic_store_n(&last->next, e, __ATOMIC_RELEASE);
 }

@@ -210,23 +210,24 @@ static void listens_udp(struct ur_engine *e, struct ur_port *port)
 
 /* In the order in which `auto` tries them. */
 static const struct ur_port_kind kinds[] = {
-	{"udp", false, open_udp, close_udp, listens_udp},
-	{"packet", true, open_packet, close_plain, NULL},
-	{"dpdk", true, open_dpdk, close_plain, NULL},
+	{"udp", true, false, open_udp, close_udp, listens_udp},
+	{"packet", false, true, open_packet, close_plain, NULL},
+	{"dpdk", false, true, open_dpdk, close_plain, NULL},
 };
 
-static const struct ur_port_kind owned = {"dpdk", false, open_owned, close_plain, NULL};
+static const struct ur_port_kind owned = {"dpdk", false, false, open_owned, close_plain, NULL};
 
 static int open_shared(struct ur_engine *e, struct ur_port **out, char *err)
 {
-	bool any = !strcmp(e->cfg.port, "auto");
+	const char *wanted = e->lane ? e->device->kind->name : e->cfg.port;
+	bool any = !strcmp(wanted, "auto");
 	char other[SENTENCE] = "";
 	int r = 0;
 
 	for (unsigned i = 0; i < ur_array_size(kinds); i++) {
 		int failed;
 
-		if (!any && strcmp(e->cfg.port, kinds[i].name))
+		if (!any && strcmp(wanted, kinds[i].name))
 			continue;
 		failed = kinds[i].open(e, out, r ? other : err);
 		if (!failed) {
@@ -262,11 +263,11 @@ int ur_engine_port_open(struct ur_engine *e, struct ur_port **out)
 	pthread_mutex_lock(&e->nic_lock);
 	obstacle = ur_device_obstacle(&e->info, &e->hostif, e->nic->net, err, sizeof(err));
 	pthread_mutex_unlock(&e->nic_lock);
-	if (obstacle)
+	if (obstacle && !e->lane)
 		fprintf(stderr, "uroce: %s\n", err);
-	if (e->kind->frames)
+	if (e->kind->frames && !e->lane)
 		e->silence_fd = ur_hostif_silence((*out)->queue->train_pkts > 1);
-	if (!e->info.owned)
+	if (!e->info.owned && !e->lane)
 		e->monitor_fd = ur_hostif_monitor();
 	pthread_mutex_lock(&e->info_lock);
 	if (ur_mac_is_host(&(*out)->mac))

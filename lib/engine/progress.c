@@ -278,6 +278,8 @@ static void progress_loop(struct ur_engine *e)
 		ur_engine_publish(e, now);
 		if (e->farewells)
 			serve_farewells(e);
+		if (ur_unlikely(atomic_load_explicit(&e->errands, memory_order_relaxed) != NULL))
+			ur_engine_settle(e);
 		if (act == UR_POLLER_SLEEP || act == UR_POLLER_ASIDE) {
 			go_to_sleep(e, &p, now, driven, act == UR_POLLER_ASIDE);
 			continue;
@@ -364,7 +366,7 @@ static void attach(struct ur_engine *e, struct ur_port *port)
 {
 	struct ur_publisher *publisher = NULL;
 
-	ur_publisher_open(e->info.name, e->info.ifname, e->kind->name, port, ur_engine_now(),
+	ur_publisher_open(e->info.name, e->lane, e->info.ifname, e->kind->name, port, ur_engine_now(),
 			  &publisher); /* without it `uroce top` sees nothing */
 	pthread_mutex_lock(&e->nic_lock);
 	ur_nic_attach(e->nic, port);

@@ -53,7 +53,7 @@ EXPORT const char *uroce_counter_help(unsigned counter)
 EXPORT int uroce_counters(uint64_t *values, unsigned n)
 {
 	struct ur_engine *e = ur_engine_current();
-	const struct ur_nic *nic;
+	struct ur_counters sum;
 
 	n = n < UR_C_COUNT ? n : UR_C_COUNT;
 	if (!e) {
@@ -63,10 +63,11 @@ EXPORT int uroce_counters(uint64_t *values, unsigned n)
 	if (n)
 		memset(values, 0, n * sizeof(*values));
 	for (; e; e = ur_engine_next(e)) {
-		nic = ur_engine_lock(e);
+		ur_engine_lock_all(e);
+		ur_engine_sum_counters(e, &sum);
+		ur_engine_unlock_all(e);
 		for (unsigned i = 0; i < n; i++)
-			values[i] += nic->counters.v[i];
-		ur_engine_unlock(e);
+			values[i] += sum.v[i];
 	}
 	return UR_C_COUNT;
 }
@@ -88,7 +89,6 @@ static int start_capture(struct ur_engine *e, const char *file)
 {
 	char path[PATH_MAX];
 	struct ur_capture *c;
-	struct ur_nic *nic;
 	int err = 0;
 
 	if (snprintf(path, sizeof(path), "%s", file) >= (int)sizeof(path))
@@ -96,11 +96,9 @@ static int start_capture(struct ur_engine *e, const char *file)
 	err = err ? err : ur_engine_name_file(path, sizeof(path), e->index);
 	err = err ? err : is_capturing(e) ? EBUSY : ur_capture_open(path, e->info.ifname, ur_engine_now(), &c);
 	if (!err) {
-		nic = ur_engine_lock(e);
 		ur_capture_read_clock(c);
-		ur_capture_count(c, &nic->counters);
-		ur_nic_set_capture(nic, c);
-		ur_engine_unlock(e);
+		ur_capture_count(c, &e->nic->counters);
+		ur_engine_set_capture(e, c);
 	}
 	return err;
 }
@@ -108,12 +106,9 @@ static int start_capture(struct ur_engine *e, const char *file)
 /* 0 where none is running; *ran says whether one was. */
 static int stop_capture(struct ur_engine *e, bool *ran)
 {
-	struct ur_nic *nic = ur_engine_lock(e);
-	struct ur_capture *c = nic->capture;
+	struct ur_capture *c = ur_engine_set_capture(e, NULL);
 	uint64_t lost;
 
-	ur_nic_set_capture(nic, NULL);
-	ur_engine_unlock(e);
 	*ran |= c != NULL;
 	return c ? ur_capture_close(c, &lost) : 0;
 }
@@ -187,10 +182,8 @@ EXPORT int uroce_fault(const char *text)
 		ur_engine_set_error("%s", why);
 	if (err)
 		return err;
-	for (; e && !err; e = ur_engine_next(e)) {
-		err = ur_nic_set_faults(ur_engine_lock(e), off ? NULL : &spec);
-		ur_engine_unlock(e);
-	}
+	for (; e && !err; e = ur_engine_next(e))
+		err = ur_engine_set_faults(e, off ? NULL : &spec);
 	if (err)
 		ur_engine_set_error("cannot inject the faults '%s': %s", text ? text : "", strerror(err));
 	return err;

@@ -29,7 +29,8 @@ enum { NOT_WRITTEN, AT_IT, WRITTEN }; /* states of a file; a renewed one is not 
 struct counters_file {
 	char path[UR_CONFIG_STR];
 	char title[LINE_MAX_LEN];
-	const struct ur_counters *counters;
+	const struct ur_counters *counters[UR_COUNTERS_SOURCES]; /* it has their sums */
+	atomic_uint sources;
 	atomic_int pid; /* whose counters they are */
 	atomic_int state;
 	atomic_bool last;                        /* the thread should write no more */
@@ -77,6 +78,14 @@ int ur_counters_write(const char *path, const char *title, const struct ur_count
 	return err;
 }
 
+static void add_up(const struct counters_file *f, struct ur_counters *sum)
+{
+	memset(sum, 0, sizeof(*sum));
+	for (unsigned k = 0; k < atomic_load_explicit(&f->sources, memory_order_acquire); k++)
+		for (unsigned i = 0; i < UR_C_COUNT; i++)
+			sum->v[i] += __atomic_load_n(&f->counters[k]->v[i], __ATOMIC_RELAXED);
+}
+
 static bool claim(struct counters_file *f)
 {
 	int expected = NOT_WRITTEN;
@@ -88,10 +97,12 @@ static bool claim(struct counters_file *f)
 static void write_once(struct counters_file *f)
 {
 	const struct timespec ms = {.tv_nsec = 1000000};
+	struct ur_counters sum;
 
 	for (unsigned i = 0; i < PATIENCE_MS && atomic_load(&f->state) != WRITTEN; i++) {
 		if (claim(f)) {
-			ur_counters_write(f->path, f->title[0] ? f->title : NULL, f->counters);
+			add_up(f, &sum);
+			ur_counters_write(f->path, f->title[0] ? f->title : NULL, &sum);
 			atomic_store(&f->state, WRITTEN);
 			return;
 		}
@@ -135,10 +146,22 @@ void ur_counters_on_signal(unsigned device, const char *path, const char *title,
 
 	snprintf(f->path, sizeof(f->path), "%s", path);
 	snprintf(f->title, sizeof(f->title), "%s", title ? title : "");
-	f->counters = c;
+	f->counters[0] = c;
+	atomic_store(&f->sources, 1);
 	atomic_store(&f->state, NOT_WRITTEN);
 	atomic_store(&f->pid, getpid());
 	handle_signals();
+}
+
+void ur_counters_add(unsigned device, const struct ur_counters *c)
+{
+	struct counters_file *f = &files[device];
+	const unsigned n = atomic_load(&f->sources);
+
+	if (n == UR_COUNTERS_SOURCES)
+		return;
+	f->counters[n] = c;
+	atomic_store_explicit(&f->sources, n + 1, memory_order_release);
 }
 
 /* --- for who is killed: a file that is renewed while the process runs --- */
@@ -147,12 +170,9 @@ static size_t put_all(char *text, const struct ur_counters *c)
 {
 	size_t len = 0;
 
-	for (unsigned i = 0; i < UR_C_COUNT; i++) {
-		uint64_t value = __atomic_load_n(&c->v[i], __ATOMIC_RELAXED);
-
-		if (value)
-			len += put_line(text + len, ur_counter_name((enum ur_counter)i), value);
-	}
+	for (unsigned i = 0; i < UR_C_COUNT; i++)
+		if (c->v[i])
+			len += put_line(text + len, ur_counter_name((enum ur_counter)i), c->v[i]);
 	return len;
 }
 
@@ -176,11 +196,13 @@ static void *renew(void *arg)
 	const struct timespec pause = {.tv_nsec = RENEW_MS * 1000000};
 	struct counters_file *f = arg;
 	size_t len, before = SIZE_MAX; /* what lies there may be of an earlier program */
+	struct ur_counters sum;
 	bool goes_on = true;
 
 	for (unsigned turn = 0; goes_on; turn ^= 1) {
 		nanosleep(&pause, NULL);
-		len = put_all(f->text[turn], f->counters);
+		add_up(f, &sum);
+		len = put_all(f->text[turn], &sum);
 		if (len == before && memcmp(f->text[0], f->text[1], len) == 0)
 			continue;
 		before = len;

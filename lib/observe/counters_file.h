@@ -10,7 +10,8 @@
 
 #include "base/counters.h"
 
-#define UR_COUNTERS_FILES 16 /* one for each device of a process */
+#define UR_COUNTERS_FILES 16   /* one for each device of a process */
+#define UR_COUNTERS_SOURCES 16 /* whose sums are in one */
 
 /* Writes it; "-" is standard error, where `title` stands before it, unless it is NULL. 0 or an errno. Fit for signal handlers. */
 int ur_counters_write(const char *path, const char *title, const struct ur_counters *c);
@@ -21,6 +22,8 @@ int ur_counters_write(const char *path, const char *title, const struct ur_count
  * forked child writes nothing until it asks for itself. `path` and `title` are copied, `c` must stay. Once for each `device`.
  */
 void ur_counters_on_signal(unsigned device, const char *path, const char *title, const struct ur_counters *c);
+/* After it: from now on the file has the sums of these and the others. One thread at a time. */
+void ur_counters_add(unsigned device, const struct ur_counters *c);
 /*
  * From now on a thread of its own renews that file, if it is a regular one, a few times a second while counters change. After
  * ur_counters_on_signal. 0, or an errno of pthread_create.

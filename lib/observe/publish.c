@@ -58,7 +58,7 @@ static void describe(const struct ur_port *p, char text[UR_STATUS_USES])
 			n += (size_t)snprintf(text + n, UR_STATUS_USES - n, "%s%s", n ? ", " : "", helps[i].name);
 }
 
-int ur_publisher_open(const char *device, const char *interface, const char *kind, const struct ur_port *port, ur_time now,
+int ur_publisher_open(const char *device, unsigned lane, const char *interface, const char *kind, const struct ur_port *port, ur_time now,
 		      struct ur_publisher **out)
 {
 	struct ur_publisher *p = calloc(1, sizeof(*p));
@@ -77,6 +77,7 @@ int ur_publisher_open(const char *device, const char *interface, const char *kin
 	snprintf(p->status->interface, UR_STATUS_TEXT, "%s", interface);
 	snprintf(p->status->port, UR_STATUS_TEXT, "%s", kind);
 	describe(port, p->status->uses);
+	p->status->lane = lane;
 	p->status->started = p->status->at = now;
 	ur_status_init(p->status, getpid());
 	ur_status_end(p->status);

@@ -13,8 +13,8 @@
 
 struct ur_publisher;
 
-/* The texts are copied; `kind` is the port's. 0 or an errno. */
-int ur_publisher_open(const char *device, const char *interface, const char *kind, const struct ur_port *port, ur_time now,
+/* The texts are copied; `kind` is the port's. `lane` of the device. 0 or an errno. */
+int ur_publisher_open(const char *device, unsigned lane, const char *interface, const char *kind, const struct ur_port *port, ur_time now,
 		      struct ur_publisher **out);
 /* Also in a forked child, whose parent's it is. */
 void ur_publisher_close(struct ur_publisher *p);

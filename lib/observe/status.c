@@ -67,6 +67,21 @@ static int by_number(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+void ur_status_add_lane(struct ur_status_view *v, const struct ur_status_view *lane)
+{
+	for (unsigned c = 0; c < UR_C_COUNT; c++) {
+		v->has[c] |= lane->has[c];
+		v->counter[c] += lane->counter[c];
+	}
+	for (uint32_t i = 0; i < lane->count && v->count < UR_STATUS_QPS; i++)
+		v->qp[v->count++] = lane->qp[i];
+	qsort(v->qp, v->count, sizeof(v->qp[0]), by_number);
+	v->total += lane->total;
+	v->at = ur_max_time(v->at, lane->at);
+	v->started = ur_min_time(v->started, lane->started);
+	v->lanes |= lane->lanes;
+}
+
 /* While QPs come and go one may stand in two places: the newer entry counts. */
 static void drop_doubles(struct ur_status_view *v)
 {
@@ -112,6 +127,7 @@ enum ur_status_verdict ur_status_check(const struct ur_status *copy, size_t byte
 	ur_status_text(v->interface, sizeof(v->interface), copy->interface, sizeof(copy->interface));
 	ur_status_text(v->port, sizeof(v->port), copy->port, sizeof(copy->port));
 	ur_status_text(v->uses, sizeof(v->uses), copy->uses, sizeof(copy->uses));
+	v->lanes = 1u << copy->lane % UR_STATUS_LANES;
 	v->at = copy->at;
 	v->started = copy->started;
 	take_counters(copy, v);

@@ -15,9 +15,10 @@
 
 #define UR_STATUS_FILE "uroce-status" /* what memfd_create(2) calls it */
 #define UR_STATUS_MAGIC 0x7375746174536f72ull
-#define UR_STATUS_LAYOUT 1 /* another one for each change of the structs below that does not change their sizes */
+#define UR_STATUS_LAYOUT 2 /* another one for each change of the structs below that does not change their sizes */
 #define UR_STATUS_QPS 1024 /* those beyond are counted and not shown */
 #define UR_STATUS_COUNTERS 192
+#define UR_STATUS_LANES 16
 #define UR_STATUS_TEXT 32
 #define UR_STATUS_USES 96
 #define UR_STATUS_EVERY (250 * UR_NS_PER_MS) /* how often it is renewed while something changes; otherwise it is not */
@@ -49,7 +50,8 @@ struct ur_status {
 	ur_time at, started;      /* CLOCK_MONOTONIC: when this was last looked after; when the port was opened */
 	char version[UR_STATUS_TEXT], device[UR_STATUS_TEXT], interface[UR_STATUS_TEXT], port[UR_STATUS_TEXT];
 	char uses[UR_STATUS_USES]; /* what the port does faster than it need, by words with commas; empty: nothing */
-	uint32_t counters, zero;
+	uint32_t counters;
+	uint32_t lane; /* of the device, below UR_STATUS_LANES: each has such a piece of memory */
 	struct { /* of the device; by name, because another version may have others */
 		char name[UR_STATUS_TEXT];
 		uint64_t value;
@@ -77,6 +79,7 @@ struct ur_status_view {
 	ur_time at, started;
 	bool has[UR_C_COUNT]; /* a process of another version may lack a counter */
 	uint64_t counter[UR_C_COUNT];
+	uint32_t lanes; /* a bit for each lane of which it is */
 	uint32_t total, count;
 	struct ur_status_qp qp[UR_STATUS_QPS]; /* `count` of them, by number */
 };
@@ -87,6 +90,8 @@ struct ur_status_view {
  */
 enum ur_status_verdict ur_status_check(const struct ur_status *copy, size_t bytes, uint32_t before, uint32_t after, int32_t pid,
 				       struct ur_status_view *v);
+/* Adds another lane of the same device: counters, and QPs as far as there is room for UR_STATUS_QPS. `v` has room for those of both. */
+void ur_status_add_lane(struct ur_status_view *v, const struct ur_status_view *lane);
 /* Copies text of a stranger: what is not printable ASCII becomes a question mark. `to` has room for `room` characters, the 0 among them. */
 void ur_status_text(char *to, size_t room, const char *from, size_t n);
 

@@ -121,7 +121,7 @@ static int modify_to(struct ur_id *u, enum ibv_qp_state state, ur_time now)
 	int mask, err;
 
 	err = ur_id_qp_attr(u, &attr, &mask);
-	return err ? err : ur_verbs_modify_qp_locked(u->id.qp, u->nic, &attr, mask, now);
+	return err ? err : ur_verbs_modify_qp_locked(u->id.qp, &attr, mask, now);
 }
 
 int ur_id_qp_connect(struct ur_id *u, ur_time now)
@@ -140,7 +140,7 @@ void ur_id_qp_error(struct ur_id *u, ur_time now)
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
 	if (u->id.qp)
-		ur_verbs_modify_qp_locked(u->id.qp, u->nic, &attr, IBV_QP_STATE, now);
+		ur_verbs_modify_qp_locked(u->id.qp, &attr, IBV_QP_STATE, now);
 }
 
 /* --- creation --- */

@@ -11,19 +11,6 @@
 #include "engine/fork.h"
 #include "verbs/device.h"
 
-void *uv_null(int err)
-{
-	errno = err;
-	return NULL;
-}
-
-int uv_errno(int err)
-{
-	if (err)
-		errno = err;
-	return err;
-}
-
 int uv_destroy(void *handle, int (*destroy)(void *handle))
 {
 	int err = ur_live_claim(handle);
@@ -55,6 +42,18 @@ void uv_leave(struct uv_context *c)
 	ur_engine_unlock(c->engine);
 }
 
+struct ur_nic *uv_enter_all(struct uv_context *c)
+{
+	if (ur_unlikely(uv_is_foreign(c)))
+		return uv_null(EIO);
+	return ur_engine_lock_all(c->engine);
+}
+
+void uv_leave_all(struct uv_context *c)
+{
+	ur_engine_unlock_all(c->engine);
+}
+
 #define RECLAIM_SPINS 64
 #define RECLAIM_TURNS 50000 /* of 100 us after that: 5 s */
 
@@ -64,7 +63,8 @@ bool uv_reclaim(struct uv_context *c, unsigned turn)
 
 	if (turn >= RECLAIM_SPINS + RECLAIM_TURNS)
 		return false;
-	ur_engine_reclaim(c->engine);
+	for (unsigned i = 0; i < ur_engine_running_lanes(c->engine); i++)
+		ur_engine_reclaim(ur_engine_at(c->engine, i));
 	if (turn < RECLAIM_SPINS)
 		sched_yield();
 	else
@@ -153,7 +153,7 @@ struct ibv_context *uv_context_open(struct uv_device *d, int cmd_fd, struct uv_s
 	c->vctx.context.device = &d->dev;
 	c->vctx.context.cmd_fd = cmd_fd;
 	c->vctx.context.async_fd = c->async.fd;
-	c->vctx.context.num_comp_vectors = 1;
+	c->vctx.context.num_comp_vectors = (int)ur_engine_lanes(d->engine);
 	pthread_mutex_init(&c->vctx.context.mutex, NULL);
 	c->watch.event = uv_async_port;
 	ur_engine_watch(c->engine, &c->watch);

@@ -10,6 +10,7 @@
 #ifndef UV_VERBS_PRIV_H
 #define UV_VERBS_PRIV_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -114,6 +115,14 @@ struct uv_pd {
 	void *pd_context;
 };
 
+struct uv_td {
+	struct ibv_td td;
+	uint8_t slack[UV_SLACK];
+	struct ur_live live;
+	atomic_uint users; /* parent domains */
+	unsigned lane;
+};
+
 struct uv_dm_mem;
 
 enum uv_mr_kind { UV_MR_USER, UV_MR_NULL, UV_MR_DM, UV_MR_IMPORT };
@@ -149,7 +158,9 @@ struct uv_cq {
 	uint8_t slack[UV_SLACK];
 	struct ur_live live;
 	struct ur_cq *tp;
-	struct ur_engine *engine;
+	_Atomic(struct ur_engine *) engine; /* of its lane, which its first QP decides */
+	atomic_uint feeders;   /* a bit for each lane whose QPs complete here, once there are several */
+	unsigned vector;       /* comp_vector */
 	uv_spin lock;          /* the consumer's side of the ring */
 	uv_spin batch;         /* held from start_poll to end_poll; taken before `lock`, and never under the engine's */
 	bool single;           /* the program polls from one thread and needs no `batch` */
@@ -173,7 +184,9 @@ struct uv_qp {
 	uint8_t slack[UV_SLACK];
 	struct ur_live live;
 	struct ur_qp *tp;
-	struct ur_engine *engine;
+	struct ur_engine *engine; /* of its lane */
+	struct ur_errand first_packet; /* COMM_EST, for the first lane; `told`: it is on its way */
+	atomic_bool told;
 	uv_spin sq_lock, rq_lock;
 	struct ur_wr_batch *batch; /* of ibv_wr_post(3), NULL without that; under sq_lock */
 	struct ur_net_path path;
@@ -204,6 +217,11 @@ static inline struct uv_context *uv_context(struct ibv_context *c)
 /* Takes the engine for a control call on this context. NULL and EIO in a child that forked after the context was opened. */
 struct ur_nic *uv_enter(struct uv_context *c);
 void uv_leave(struct uv_context *c);
+/* The same for all lanes of the device, which regions and shared queues need; and for one lane, that of a QP. */
+struct ur_nic *uv_enter_all(struct uv_context *c);
+void uv_leave_all(struct uv_context *c);
+struct ur_nic *uv_enter_lane(struct ur_engine *lane);
+void uv_leave_lane(struct ur_engine *lane);
 /* uv_enter would fail. */
 bool uv_is_foreign(const struct uv_context *c);
 void uv_context_get(struct uv_context *c);
@@ -211,10 +229,19 @@ void uv_context_put(struct uv_context *c);
 /* Fills the operations that programs call through the context. */
 void uv_context_ops(struct verbs_context *v);
 
-/* errno = err, and NULL. */
-void *uv_null(int err);
-/* errno = err, and err. */
-int uv_errno(int err);
+static inline void *uv_null(int err)
+{
+	errno = err;
+	return NULL;
+}
+
+static inline int uv_errno(int err)
+{
+	if (err)
+		errno = err;
+	return err;
+}
+
 /*
  * For each call that destroys an object: 0, or errno and the same. `destroy` frees it and takes it off the live handles, or returns why it
  * cannot. No two threads are in it with one object, and none with an object that has gone: EBUSY and EINVAL.
@@ -225,6 +252,20 @@ int uv_destroy(void *handle, int (*destroy)(void *handle));
  * kept them for unreasonably long.
  */
 bool uv_reclaim(struct uv_context *c, unsigned turn);
+
+/* lane.c: the lane for a new QP, running. Not under a lock. */
+struct ur_engine *uv_lane_for(struct ibv_context *ctx, const struct ibv_pd *pd, const struct ibv_qp_init_attr *attr);
+/*
+ * Takes the lane's lock for the creation of a QP, or XRC SRQ, with these queues, which are that lane's or shared afterwards. NULL in a
+ * child. *all says whether the locks of all lanes are held. Gives them back.
+ */
+struct ur_nic *uv_enter_for_qp(struct ur_engine *lane, const struct ibv_qp_init_attr *attr, bool *all);
+void uv_leave_for_qp(struct ur_engine *lane, bool all);
+/* An empty poll of that CQ: drives the lanes that feed it. It is armed: none of them waits for another poll. */
+bool uv_cq_drive(struct uv_cq *u);
+void uv_cq_will_block(struct uv_cq *u);
+/* The lane of the next thread domain. */
+unsigned uv_next_lane(struct ur_engine *device);
 
 /* context.c: a context over that descriptor, and with that reference on the share. NULL and errno, and neither is taken over. */
 struct ibv_context *uv_context_open(struct uv_device *d, int cmd_fd, struct uv_share *share);

@@ -40,11 +40,11 @@ struct ur_engine *ur_verbs_engine(struct ibv_context *ctx);
 struct ur_qp *ur_verbs_qp(struct ibv_qp *qp);
 
 /*
- * ibv_modify_qp(3) for callers that hold the engine's lock, as in callbacks of the connection manager. Everybody else calls
- * ibv_modify_qp, which takes the lock and starts the engine when the QP goes to RTR; here it must have been started. 0 or a
- * positive errno.
+ * ibv_modify_qp(3) for callers that hold the lock of the device's first lane, as in callbacks of the connection manager. Everybody else
+ * calls ibv_modify_qp, which takes the lock and starts the engine when the QP goes to RTR; here it must have been started. 0 or a positive
+ * errno.
  */
-int ur_verbs_modify_qp_locked(struct ibv_qp *qp, struct ur_nic *nic, struct ibv_qp_attr *attr, int mask, ur_time now);
+int ur_verbs_modify_qp_locked(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, ur_time now);
 /* ur_qp_handshake_took, for the same callers. */
 void ur_verbs_handshake_took_locked(struct ibv_qp *qp, ur_time t);
 

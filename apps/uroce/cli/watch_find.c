@@ -23,7 +23,7 @@
 
 #define LINK "/memfd:" UR_STATUS_FILE " (deleted)"
 #define TRIES 4               /* copies of one descriptor, before it is given up */
-#define CANDIDATES UR_DEVICES /* that one process may have, copies included */
+#define CANDIDATES (UR_DEVICES * UR_STATUS_LANES) /* that one process may have, copies included */
 #define PAUSE_NS 20000
 
 /* --- one process --- */
@@ -186,19 +186,36 @@ static bool append_process(struct ur_watch_sample **sample, const struct ur_watc
 	return true;
 }
 
-/* A descriptor may have been duplicated: what it stands for is taken once. */
-static bool is_there(const struct ur_watch_sample *sample, const struct ur_watch_process *p)
+/* The same device of the same process; NULL: there is none yet. */
+static struct ur_watch_process **find_device(struct ur_watch_sample *sample, const struct ur_watch_process *p)
 {
 	for (unsigned i = sample->count; i-- > 0 && sample->process[i]->pid == p->pid;)
 		if (!ur_watch_process_compare(&sample->process[i], &p))
-			return true;
-	return false;
+			return &sample->process[i];
+	return NULL;
+}
+
+/* Another lane of a device; a descriptor may have been duplicated, and what it stands for is taken once. False when memory is short. */
+static bool add_lane(struct ur_watch_process **device, const struct ur_watch_process *p)
+{
+	struct ur_watch_process *more = *device;
+	size_t room;
+
+	if (p->unreadable || more->unreadable || more->status.lanes & p->status.lanes)
+		return true;
+	room = (size_t)(more->status.count + p->status.count) * sizeof(p->status.qp[0]);
+	more = realloc(more, offsetof(struct ur_watch_process, status.qp) + room);
+	if (!more)
+		return false;
+	*device = more;
+	ur_status_add_lane(&more->status, &p->status);
+	return true;
 }
 
 /* Reads what lies behind the descriptors of one process. False when memory is short. */
 static bool look_into(const char *pid, struct looking *l, struct ur_watch_sample **sample)
 {
-	struct ur_watch_process *p = &l->process;
+	struct ur_watch_process *p = &l->process, **device;
 	unsigned tried = 0;
 	char path[320];
 	struct dirent *e;
@@ -213,8 +230,10 @@ static bool look_into(const char *pid, struct looking *l, struct ur_watch_sample
 		if (!tried++ && !describe(pid, p))
 			break;
 		snprintf(path, sizeof(path), "/proc/%.20s/fd/%s", pid, e->d_name);
-		if (try_descriptor(path, own_number(pid), &l->copy, p) && !is_there(*sample, p))
-			room = append_process(sample, p);
+		if (!try_descriptor(path, own_number(pid), &l->copy, p))
+			continue;
+		device = find_device(*sample, p);
+		room = device ? add_lane(device, p) : append_process(sample, p);
 	}
 	if (d)
 		closedir(d);

@@ -73,7 +73,8 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 		errno = EIO;
 		return -1;
 	}
-	ur_engine_will_block(c->engine);
+	if (ur_engine_lanes(c->engine) == 1) /* otherwise arming has told the lanes that it concerns */
+		ur_engine_will_block(c->engine);
 	node = uv_evq_wait(&ch->evq);
 	if (!node)
 		return -1;

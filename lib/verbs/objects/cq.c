@@ -105,6 +105,7 @@ struct uv_cq *uv_cq_create(struct ibv_context *context, const struct ibv_cq_init
 	err = create(u, nic, attr);
 	if (!err)
 		init_public(u, context, attr->cq_context, attr->channel);
+	u->vector = attr->comp_vector;
 	uv_leave(c);
 	if (err) {
 		free(u);
@@ -143,10 +144,10 @@ static int destroy(void *handle)
 	struct uv_cq *u = to_cq(cq);
 	int err;
 
-	if (!uv_enter(c))
+	if (!uv_enter_all(c))
 		return EIO;
 	err = ur_cq_destroy(u->tp);
-	uv_leave(c);
+	uv_leave_all(c);
 	if (err)
 		return err;
 	if (cq->channel)
@@ -176,14 +177,14 @@ int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 
 	if (cqe < 1 || cqe > UR_MAX_CQE)
 		return uv_errno(EINVAL);
-	if (!uv_enter(c))
+	if (!uv_enter_all(c))
 		return uv_errno(EIO);
 	uv_spin_lock(&u->lock);
 	err = ur_cq_resize(u->tp, (unsigned)cqe);
 	if (!err)
 		cq->cqe = (int)ur_cq_size(u->tp);
 	uv_spin_unlock(&u->lock);
-	uv_leave(c);
+	uv_leave_all(c);
 	return uv_errno(err);
 }
 
@@ -193,11 +194,11 @@ int uv_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 
 	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
 		return uv_errno(EINVAL);
-	if (!uv_enter(c))
+	if (!uv_enter_all(c))
 		return uv_errno(EIO);
 	if (attr->attr_mask & IBV_CQ_ATTR_MODERATE)
 		ur_cq_moderate(to_cq(cq)->tp, attr->moderate.cq_count, attr->moderate.cq_period);
-	uv_leave(c);
+	uv_leave_all(c);
 	return 0;
 }
 
@@ -221,7 +222,7 @@ int uv_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	if (ur_unlikely(ur_engine_foreign(u->engine)))
 		return 0; /* before any lock: a thread of the parent may have held it at the fork */
 	got = poll_locked(u, n, wc);
-	if (got == 0 && n > 0 && ur_engine_drive(u->engine))
+	if (got == 0 && n > 0 && uv_cq_drive(u))
 		got = poll_locked(u, n, wc);
 	return got;
 }
@@ -235,6 +236,6 @@ int uv_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 	uv_spin_lock(&u->lock);
 	ur_cq_arm(u->tp, solicited_only != 0);
 	uv_spin_unlock(&u->lock);
-	ur_engine_will_block(u->engine);
+	uv_cq_will_block(u);
 	return 0;
 }

@@ -67,7 +67,7 @@ static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 	batch_begin(u);
 	u->wall_compared = false;
 	got = take_completion(u);
-	if (got == 0 && ur_engine_drive(u->engine))
+	if (got == 0 && uv_cq_drive(u))
 		got = take_completion(u);
 	if (got <= 0)
 		batch_end(u);

@@ -56,7 +56,7 @@ static struct uv_mr *to_mr(struct ibv_mr *mr)
 static int reg(struct uv_context *c, struct ur_mr *as, struct ur_mr **out)
 {
 	bool mapped = map(c, as);
-	struct ur_nic *nic = uv_enter(c);
+	struct ur_nic *nic = uv_enter_all(c);
 	int err = EIO;
 
 	if (nic) {
@@ -64,7 +64,7 @@ static int reg(struct uv_context *c, struct ur_mr *as, struct ur_mr **out)
 		if (!err)
 			(*out)->frames.dma = as->frames.dma;
 		nic->counters.v[UR_C_MR_UNMAPPED] += !mapped;
-		uv_leave(c);
+		uv_leave_all(c);
 	}
 	if (err)
 		unmap(c, as);
@@ -178,7 +178,7 @@ static int dereg(struct uv_context *c, struct uv_mr *u, struct ur_mr *m)
 	int err;
 
 	do {
-		if (!uv_enter(c))
+		if (!uv_enter_all(c))
 			return EIO;
 		if (!m)
 			m = region(u);
@@ -186,7 +186,7 @@ static int dereg(struct uv_context *c, struct uv_mr *u, struct ur_mr *m)
 			was = (struct ur_mr){.addr = m->addr, .length = m->length, .frames.dma = m->frames.dma};
 		err = m ? ur_mr_dereg(m) : EINVAL;
 		bound = err == EBUSY && m->windows; /* nothing that time would change */
-		uv_leave(c);
+		uv_leave_all(c);
 	} while (err == EBUSY && !bound && uv_reclaim(c, turn++));
 	if (!err)
 		unmap(c, &was);
@@ -258,13 +258,13 @@ static int init_wanted(const struct uv_mr *u, int flags, struct ibv_pd *pd, void
 static int replace(struct uv_context *c, struct uv_mr *u, struct ur_mr *as)
 {
 	bool mapped = map(c, as);
-	struct ur_nic *nic = uv_enter(c);
+	struct ur_nic *nic = uv_enter_all(c);
 	int err = EIO;
 
 	if (nic) {
 		err = ur_mr_rereg(u->tp, as, &u->tp);
 		nic->counters.v[UR_C_MR_UNMAPPED] += !mapped;
-		uv_leave(c);
+		uv_leave_all(c);
 	}
 	if (err)
 		unmap(c, as);
@@ -314,7 +314,7 @@ struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 
 	if (!u)
 		return uv_null(ENOMEM);
-	entered = uv_enter(c);
+	entered = uv_enter_all(c);
 	if (entered) {
 		m = ur_mr_of(uv_pd(pd)->tp, handle);
 		if (m)
@@ -324,7 +324,7 @@ struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
 						.handle = handle,
 						.lkey = m->lkey,
 						.rkey = m->access & UR_ACCESS_NULL ? 0 : m->rkey};
-		uv_leave(c);
+		uv_leave_all(c);
 	}
 	if (!m) {
 		free(u);

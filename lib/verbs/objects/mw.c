@@ -23,12 +23,12 @@ struct ibv_mw *uv_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 
 	if (!u)
 		return uv_null(ENOMEM);
-	nic = uv_enter(c);
+	nic = uv_enter_all(c);
 	if (nic) {
 		err = ur_mw_alloc(nic->tp, tp_pd, type, &u->tp);
 		if (!err)
 			u->mw.rkey = ur_mw_rkey(u->tp);
-		uv_leave(c);
+		uv_leave_all(c);
 	}
 	if (err) {
 		free(u);
@@ -50,10 +50,10 @@ static int dealloc(void *handle)
 	struct uv_context *c = uv_context(mw->context);
 	struct uv_mw *u = to_mw(mw);
 
-	if (!uv_enter(c))
+	if (!uv_enter_all(c))
 		return EIO;
 	ur_mw_dealloc(u->tp);
-	uv_leave(c);
+	uv_leave_all(c);
 	uv_pd_put(mw->pd);
 	ur_live_del(mw);
 	free(u);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Thread domains and parent domains: ibv_alloc_td(3), ibv_alloc_parent_domain(3). A parent domain is another name for its protection
- * domain, with an allocator that the queues of QPs, SRQs and CQs made with it take their memory from. A thread domain changes nothing:
- * the locks that it would save cost an instruction each while nobody else takes them.
+ * domain, with an allocator that the queues of QPs, SRQs and CQs made with it take their memory from. A thread domain has a lane of
+ * its device, in turn, in which its QPs live; locks are not left out, because they cost an instruction each while nobody else takes them.
  *
  * The allocator is the program's and may call anything, so it is never called under the engine's lock: the object is made first, and
  * its queue is then moved into what the allocator gave.
@@ -13,13 +13,6 @@
 #include "verbs/internal.h"
 
 /* --- thread domains --- */
-
-struct uv_td {
-	struct ibv_td td;
-	uint8_t slack[UV_SLACK];
-	struct ur_live live;
-	atomic_uint users; /* parent domains */
-};
 
 static struct uv_td *to_td(struct ibv_td *td)
 {
@@ -36,6 +29,7 @@ struct ibv_td *uv_alloc_td(struct ibv_context *ctx, struct ibv_td_init_attr *att
 	if (!u)
 		return uv_null(ENOMEM);
 	u->td.context = ctx;
+	u->lane = uv_next_lane(uv_context(ctx)->engine);
 	uv_context_get(uv_context(ctx));
 	ur_live_add(&u->live, &u->td);
 	return &u->td;

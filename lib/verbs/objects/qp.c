@@ -27,14 +27,32 @@ void ur_verbs_set_qp_event_hook(ur_verbs_qp_event_fn fn)
 	event_hook = fn;
 }
 
-/* The transport's callback, under the engine's lock. */
-static void event(struct ur_qp *tp, enum ibv_event_type type)
+static void call_hook(struct uv_qp *u, enum ibv_event_type type, ur_time now)
 {
 	const ur_verbs_qp_event_fn hook = event_hook;
-	struct uv_qp *u = ur_qp_context(tp);
 
 	if (hook)
-		hook(&u->qp, type, ur_engine_now());
+		hook(&u->qp, type, now);
+}
+
+/* The hook is called under the first lane's lock, which a QP of another lane cannot wait for while packets are handled. */
+static void tell_first_packet(struct ur_errand *errand, ur_time now)
+{
+	struct uv_qp *u = ur_container_of(errand, struct uv_qp, first_packet);
+
+	call_hook(u, IBV_EVENT_COMM_EST, now);
+	atomic_store(&u->told, false); /* the last touch: it may be destroyed */
+}
+
+/* The transport's callback, under the lock of the QP's lane. */
+static void event(struct ur_qp *tp, enum ibv_event_type type)
+{
+	struct uv_qp *u = ur_qp_context(tp);
+
+	if (!ur_engine_lane_number(u->engine))
+		call_hook(u, type, ur_engine_now());
+	else if (type == IBV_EVENT_COMM_EST && event_hook && !atomic_exchange(&u->told, true))
+		ur_engine_errand(ur_engine_device(u->engine), &u->first_packet);
 	if (type == IBV_EVENT_COMM_EST && ur_qp_state(tp) != IBV_QPS_RTR)
 		return; /* programs are told in RTR only */
 	uv_qp_raise(u, type);
@@ -57,7 +75,7 @@ static void drop_unused(struct ibv_qp *qp)
 
 static void init_public(struct uv_qp *u, struct ibv_context *ctx, struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
 {
-	u->engine = uv_context(ctx)->engine;
+	u->first_packet.run = tell_first_packet;
 	u->root = u;
 	ur_list_init(&u->opened);
 	u->qp.context = ctx;
@@ -77,7 +95,6 @@ static void init_public(struct uv_qp *u, struct ibv_context *ctx, struct ibv_pd 
 
 static int create(struct uv_qp *u, struct ibv_context *ctx, struct ibv_pd *pd, struct ibv_xrcd *xrcd, struct ibv_qp_init_attr *attr)
 {
-	struct uv_context *c = uv_context(ctx);
 	struct ur_qp_init init = {
 		.type = attr->qp_type,
 		.pd = pd ? ur_container_of(pd, struct uv_pd, pd)->tp : NULL,
@@ -90,15 +107,18 @@ static int create(struct uv_qp *u, struct ibv_context *ctx, struct ibv_pd *pd, s
 		.context = u,
 		.event = event,
 	};
-	struct ur_nic *nic = uv_enter(c);
+	struct ur_nic *nic;
+	bool all;
 	int err;
 
+	u->engine = uv_lane_for(ctx, pd, attr);
+	nic = uv_enter_for_qp(u->engine, attr, &all);
 	if (!nic)
 		return EIO;
 	err = ur_qp_create(nic->tp, &init, &u->tp);
 	if (!err)
 		init_public(u, ctx, pd, attr);
-	uv_leave(c);
+	uv_leave_for_qp(u->engine, all);
 	attr->cap = init.cap;
 	return err;
 }
@@ -114,7 +134,6 @@ static bool same_context(const struct ibv_context *ctx, const struct ibv_pd *pd,
 /* Into the memory of a parent domain's allocator, before anybody can post. */
 static int move_queues(struct uv_qp *u)
 {
-	struct uv_context *c = uv_context(u->qp.context);
 	size_t sq, rq;
 	int err;
 
@@ -124,10 +143,10 @@ static int move_queues(struct uv_qp *u)
 		err = uv_pd_alloc(u->qp.pd, UV_RES_RQ, rq, &u->lent[1]);
 	if (err || (!u->lent[0] && !u->lent[1]))
 		return err;
-	if (!uv_enter(c))
+	if (!uv_enter_lane(u->engine))
 		return EIO;
 	ur_qp_lend(u->tp, u->lent[0], u->lent[1]);
-	uv_leave(c);
+	uv_leave_lane(u->engine);
 	return 0;
 }
 
@@ -261,7 +280,8 @@ static int drop_ignored(enum ibv_qp_type type, int mask)
 	}
 }
 
-int ur_verbs_modify_qp_locked(struct ibv_qp *qp, struct ur_nic *nic, struct ibv_qp_attr *attr, int mask, ur_time now)
+/* Under the lock of its lane. */
+static int modify(struct ibv_qp *qp, struct ur_nic *nic, struct ibv_qp_attr *attr, int mask, ur_time now)
 {
 	struct uv_qp *u = to_qp(qp)->root;
 	int err = ur_nic_modify_qp(nic, u->tp, &u->path, attr, drop_ignored(qp->qp_type, mask), now);
@@ -275,9 +295,34 @@ int ur_verbs_modify_qp_locked(struct ibv_qp *qp, struct ur_nic *nic, struct ibv_
 	return 0;
 }
 
+/* The caller has the lock of the first lane. */
+static struct ur_nic *enter_from_first(struct ur_engine *lane)
+{
+	return ur_engine_lane_number(lane) ? ur_engine_lock(lane) : ur_engine_nic(lane);
+}
+
+static void leave_to_first(struct ur_engine *lane)
+{
+	if (ur_engine_lane_number(lane))
+		ur_engine_unlock(lane);
+}
+
+int ur_verbs_modify_qp_locked(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, ur_time now)
+{
+	struct ur_engine *lane = to_qp(qp)->engine;
+	int err = modify(qp, enter_from_first(lane), attr, mask, now);
+
+	leave_to_first(lane);
+	return err;
+}
+
 void ur_verbs_handshake_took_locked(struct ibv_qp *qp, ur_time t)
 {
+	struct ur_engine *lane = to_qp(qp)->engine;
+
+	enter_from_first(lane);
 	ur_qp_handshake_took(to_qp(qp)->root->tp, t);
+	leave_to_first(lane);
 }
 
 /*
@@ -308,23 +353,23 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 		err = ur_engine_start(c->engine);
 	if (err)
 		return uv_errno(err);
-	nic = uv_enter(c);
+	nic = uv_enter_lane(to_qp(qp)->engine);
 	if (!nic)
 		return uv_errno(EIO);
-	err = ur_verbs_modify_qp_locked(qp, nic, attr, mask, ur_engine_now());
-	uv_leave(c);
+	err = modify(qp, nic, attr, mask, ur_engine_now());
+	uv_leave_lane(to_qp(qp)->engine);
 	return uv_errno(err);
 }
 
 int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
 {
-	struct uv_context *c = uv_context(qp->context);
+	struct ur_engine *lane = to_qp(qp)->engine;
 
 	(void)mask; /* a hint: everything is cheap */
-	if (!uv_enter(c))
+	if (!uv_enter_lane(lane))
 		return uv_errno(EIO);
 	ur_qp_query(to_qp(qp)->tp, attr, init);
-	uv_leave(c);
+	uv_leave_lane(lane);
 	init->qp_context = qp->qp_context;
 	init->send_cq = qp->send_cq;
 	init->recv_cq = qp->recv_cq;
@@ -360,7 +405,7 @@ static int destroy(void *handle)
 	int err;
 
 	do {
-		struct ur_nic *nic = uv_enter(c);
+		struct ur_nic *nic = uv_enter_lane(u->engine);
 
 		if (!nic)
 			return EIO;
@@ -369,10 +414,12 @@ static int destroy(void *handle)
 		err = shared ? 0 : ur_nic_destroy_qp(nic, root->tp, &root->path);
 		if (!err && !shared)
 			clean_cqs(qp);
-		uv_leave(c);
+		uv_leave_lane(u->engine);
 	} while (err == EBUSY && !attached && uv_reclaim(c, turn++));
 	if (err)
 		return err;
+	if (atomic_load(&u->told))
+		ur_engine_settle(ur_engine_device(u->engine));
 	uv_async_forget_qp(u);
 	if (!shared)
 		free_queues(root);

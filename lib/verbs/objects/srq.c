@@ -51,11 +51,14 @@ static int move_queue(struct uv_srq *u)
 	return 0;
 }
 
-static struct ibv_srq *create(struct ibv_pd *pd, struct ur_srq_init *init, void *srq_context)
+/* An XRC SRQ's receives complete in `cq`. */
+static struct ibv_srq *create(struct ibv_pd *pd, struct ur_srq_init *init, struct ibv_cq *cq, void *srq_context)
 {
+	const struct ibv_qp_init_attr queues = {.recv_cq = cq};
 	struct uv_context *c = uv_context(pd->context);
 	struct uv_srq *u = calloc(1, sizeof(*u));
 	struct ur_nic *nic;
+	bool all;
 	int err;
 
 	if (!u)
@@ -63,7 +66,7 @@ static struct ibv_srq *create(struct ibv_pd *pd, struct ur_srq_init *init, void 
 	init->pd = ur_container_of(pd, struct uv_pd, pd)->tp;
 	init->context = u;
 	init->event = event;
-	nic = uv_enter(c);
+	nic = uv_enter_for_qp(c->engine, &queues, &all);
 	if (!nic) {
 		free(u);
 		return uv_null(EIO);
@@ -71,7 +74,7 @@ static struct ibv_srq *create(struct ibv_pd *pd, struct ur_srq_init *init, void 
 	err = ur_srq_create(nic->tp, init, &u->tp);
 	if (!err)
 		init_public(u, pd, srq_context, init->xrcd != NULL);
-	uv_leave(c);
+	uv_leave_for_qp(c->engine, all);
 	if (err) {
 		free(u);
 		return uv_null(err);
@@ -90,7 +93,7 @@ static struct ibv_srq *create(struct ibv_pd *pd, struct ur_srq_init *init, void 
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
 	struct ur_srq_init init = {.attr = attr->attr};
-	struct ibv_srq *srq = create(pd, &init, attr->srq_context);
+	struct ibv_srq *srq = create(pd, &init, NULL, attr->srq_context);
 
 	if (srq)
 		attr->attr = init.attr;
@@ -123,7 +126,7 @@ struct ibv_srq *uv_create_srq_ex(struct ibv_context *ctx, struct ibv_srq_init_at
 	err = type == IBV_SRQT_XRC ? take_xrc(&init, ctx, ex) : 0;
 	if (err)
 		return uv_null(err);
-	srq = create(ex->pd, &init, ex->srq_context);
+	srq = create(ex->pd, &init, type == IBV_SRQT_XRC ? ex->cq : NULL, ex->srq_context);
 	if (srq)
 		ex->attr = init.attr;
 	return srq;
@@ -136,10 +139,10 @@ static int destroy(void *handle)
 	struct uv_srq *u = to_srq(srq);
 	int err;
 
-	if (!uv_enter(c))
+	if (!uv_enter_all(c))
 		return EIO;
 	err = ur_srq_destroy(u->tp);
-	uv_leave(c);
+	uv_leave_all(c);
 	if (err)
 		return err;
 	uv_async_forget_srq(u);
@@ -166,12 +169,12 @@ int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
 	struct uv_srq *u = to_srq(srq);
 	int err;
 
-	if (!uv_enter(c))
+	if (!uv_enter_all(c))
 		return uv_errno(EIO);
 	uv_spin_lock(&u->lock);
 	err = ur_srq_modify(u->tp, attr, mask);
 	uv_spin_unlock(&u->lock);
-	uv_leave(c);
+	uv_leave_all(c);
 	return uv_errno(err);
 }
 

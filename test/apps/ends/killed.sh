@@ -67,6 +67,7 @@ killed_pair() {
 test_killed_rping() { killed_pair "cm $RPING" "rping -s" "rping -c -C 10000000 -a 10.77.0.1"; }
 test_killed_leaves_nothing() { killed_pair "cm $RPING" "rping -s" "rping -c -C 10000000 -a 10.77.0.1" && nothing_left; }
 test_killed_rping_ipv6() { killed_pair "cm $RPING" "rping -s -a fd77::1" "rping -c -C 10000000 -a fd77::1"; }
+test_killed_rping_lanes() { UROCE_LANES=2 UROCE_SPREAD=cq killed_pair "cm $RPING" "rping -s" "rping -c -C 10000000 -a 10.77.0.1"; }
 test_killed_rping_packet() { UROCE_PORT=packet killed_pair "cm $RPING" "rping -s" "rping -c -C 10000000 -a 10.77.0.1"; }
 # It looks at its CQ alone, and the server has nothing outstanding.
 test_killed_ib_write_bw() { killed_pair "cm 18515" "ib_write_bw -R -F -D 30" "ib_write_bw -R -F -D 30 10.77.0.1"; }

@@ -56,7 +56,7 @@ static void read_back(void)
 static void open_two(unsigned qps)
 {
 	nics_open(&h, 2);
-	CU_ASSERT_EQUAL_FATAL(ur_publisher_open("uroce0", "eth0", "udp", h.n[0].nic->port, h.now, &p), 0);
+	CU_ASSERT_EQUAL_FATAL(ur_publisher_open("uroce0", 0, "eth0", "udp", h.n[0].nic->port, h.now, &p), 0);
 	CU_ASSERT_FATAL(find_path());
 	for (unsigned i = 0; i < qps; i++)
 		nics_qp_create(&h, 0, IBV_QPT_UC, &qp[i]);
@@ -227,6 +227,37 @@ static void next__by_what_happens(void)
 /* --- who --- */
 
 /* Others open it to read, and cannot write, change its size, or leave it to be written. */
+/* What an onlooker makes of the lanes of a device. */
+static void lanes__are_added_up(void)
+{
+	static struct ur_status_view one, two;
+	static const uint32_t numbers[2][2] = {{3, 9}, {5, 1}};
+
+	for (unsigned i = 0; i < 2; i++) {
+		one.qp[i].qpn = numbers[0][i];
+		two.qp[i].qpn = numbers[1][i];
+	}
+	one.count = two.count = 2;
+	one.total = 2;
+	two.total = 7;
+	one.lanes = 1;
+	two.lanes = 4;
+	one.at = 50;
+	two.at = 60;
+	one.started = 5;
+	two.started = 6;
+	two.has[UR_C_RX_ROCE] = true;
+	one.counter[UR_C_RX_ROCE] = 10;
+	two.counter[UR_C_RX_ROCE] = 20;
+	ur_status_add_lane(&one, &two);
+	CU_ASSERT(one.count == 4 && one.total == 9 && one.lanes == 5 && one.at == 60 && one.started == 5);
+	CU_ASSERT(one.qp[0].qpn == 1 && one.qp[1].qpn == 3 && one.qp[2].qpn == 5 && one.qp[3].qpn == 9);
+	CU_ASSERT(one.has[UR_C_RX_ROCE] && one.counter[UR_C_RX_ROCE] == 30);
+	one.count = UR_STATUS_QPS - 1;
+	ur_status_add_lane(&one, &two);
+	CU_ASSERT_EQUAL(one.count, UR_STATUS_QPS);
+}
+
 static void memory__is_read_only(void)
 {
 	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -265,7 +296,7 @@ static void arm(struct ur_queue *q, bool on)
 
 static void says_what_the_port_uses(const struct ur_port *port, const char *uses)
 {
-	CU_ASSERT_EQUAL_FATAL(ur_publisher_open("uroce0", "0000:00:03.0", "dpdk", port, 1, &p), 0);
+	CU_ASSERT_EQUAL_FATAL(ur_publisher_open("uroce0", 0, "0000:00:03.0", "dpdk", port, 1, &p), 0);
 	CU_ASSERT_FATAL(find_path());
 	read_back();
 	CU_ASSERT_STRING_EQUAL(v.uses, uses);
@@ -299,5 +330,6 @@ void ur_suite_publish(void)
 	CU_ADD_TEST(s, write__many_in_parts);
 	CU_ADD_TEST(s, next__by_what_happens);
 	CU_ADD_TEST(s, open__says_what_the_port_uses);
+	CU_ADD_TEST(s, lanes__are_added_up);
 	CU_ADD_TEST(s, memory__is_read_only);
 }

@@ -48,7 +48,7 @@ static inline void verbs_fixture_to_init(struct ibv_qp *qp)
 	struct ur_nic *nic = uv_enter(c);
 
 	CU_ASSERT_PTR_NOT_NULL_FATAL(nic);
-	CU_ASSERT_EQUAL_FATAL(ur_verbs_modify_qp_locked(qp, nic, &a, mask, ur_engine_now()), 0);
+	CU_ASSERT_EQUAL_FATAL(ur_verbs_modify_qp_locked(qp, &a, mask, ur_engine_now()), 0);
 	uv_leave(c);
 }
 
