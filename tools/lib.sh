@@ -171,14 +171,30 @@ make_cable() {
 		ip -n "$ns" addr add 10.77.0.$i/24 dev eth0
 		ip -n "$ns" addr add fd77::$i/64 dev eth0 nodad
 	done
-	wait_carrier "$NS1" && wait_carrier "$NS2"
+	wait_carrier "$NS1" eth0 && wait_carrier "$NS2" eth0
 }
 
-# Waits until the kernel has noticed that eth0 has a carrier, which may take it a second: until then it is shown without.
+# make_second_cable: another between the two: eth1, with 10.78.0.1, fd78::1 and 10.78.0.2, fd78::2; in place of the one that is left.
+make_second_cable() {
+	local i=0 ns
+	remove_second_cable
+	ip link add name eth1 netns "$NS1" type veth peer name eth1 netns "$NS2" || return 1
+	for ns in "$NS1" "$NS2"; do
+		i=$((i + 1))
+		in_ns "$ns" sysctl -qw net.ipv6.conf.eth1.keep_addr_on_down=1
+		ip -n "$ns" link set eth1 up
+		ip -n "$ns" addr add 10.78.0.$i/24 dev eth1
+		ip -n "$ns" addr add fd78::$i/64 dev eth1 nodad
+	done
+	wait_carrier "$NS1" eth1 && wait_carrier "$NS2" eth1
+}
+remove_second_cable() { ip -n "$NS1" link del eth1 2>/dev/null; }
+
+# wait_carrier NS INTERFACE: until the kernel has noticed that it has a carrier, which may take it a second: until then it is shown without.
 wait_carrier() {
 	local i
 	for i in $(seq 200); do
-		[ -z "$(ip -n "$1" link show dev eth0 | grep 'state UP')" ] || return 0
+		[ -z "$(ip -n "$1" link show dev "$2" | grep 'state UP')" ] || return 0
 		sleep 0.05
 	done
 	return 1

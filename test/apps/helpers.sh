@@ -14,18 +14,21 @@ become_nobody() {
 	UROCE=$TMP/nobodys/bin/uroce
 }
 
+# The interfaces that programs get as devices.
+DEVICES=eth0
+
 # uroce_in NS [OPTIONS] -- PROGRAM...: in the foreground, within 60 seconds.
 uroce_in() {
 	local ns=$1
 	shift
-	in_ns "$ns" timeout -k 5 60 "${as[@]}" "$UROCE" run --dev eth0 "$@" </dev/null
+	in_ns "$ns" timeout -k 5 60 "${as[@]}" "$UROCE" run --dev "$DEVICES" "$@" </dev/null
 }
 
 # background NS FILE [OPTIONS] -- PROGRAM...: output to FILE. Sets $server.
 background() {
 	local ns=$1 out=$2
 	shift 2
-	ip netns exec "$ns" timeout -k 5 90 "${as[@]}" "$UROCE" run --dev eth0 "$@" </dev/null >"$out" 2>&1 &
+	ip netns exec "$ns" timeout -k 5 90 "${as[@]}" "$UROCE" run --dev "$DEVICES" "$@" </dev/null >"$out" 2>&1 &
 	server=$!
 	servers+=("$server")
 	on_exit "stop $server"
@@ -43,7 +46,7 @@ serve() {
 			[ -z "$(in_ns "$1" ss -Hltn "sport = :$port")" ] || return 0
 			sleep 0.05
 		done
-	elif wait_listening "$1" "$port" "$server"; then
+	elif wait_listening "$1" "$port" "$server" --dev "$DEVICES"; then
 		return 0
 	fi
 	echo "the server's output:"

@@ -85,7 +85,7 @@ mesh() {
 	says_times 1 "$TMP/a" "^failed $n$" && says_times 1 "$TMP/b" "^failed $n$"
 	set -- $?
 	ip -n "$NS1" link set eth0 up
-	wait_carrier "$NS1" && wait_carrier "$NS2" && [ "$1" = 0 ] || return 1
+	wait_carrier "$NS1" eth0 && wait_carrier "$NS2" eth0 && [ "$1" = 0 ] || return 1
 	touch "$TMP/go.up"
 	says_times 2 "$TMP/a" "^connected $n $n$" && says_times 2 "$TMP/b" "^connected $n $n$" || return 1
 	touch "$TMP/go.end"

@@ -1,37 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# Processes with several devices: uroce run --dev eth0,eth1.
-
-# A second cable between the two hosts: eth1, 10.78.0.1 and 10.78.0.2.
-second_cable() {
-	remove_second_cable
-	ip link add eth1 netns "$NS1" type veth peer name eth1 netns "$NS2" || return 1
-	on_exit "ip -n $NS1 link del eth1"
-	ip -n "$NS1" addr add 10.78.0.1/24 dev eth1 && ip -n "$NS2" addr add 10.78.0.2/24 dev eth1 && ip -n "$NS1" link set eth1 up && ip -n "$NS2" link set eth1 up
-}
-remove_second_cable() { ip -n "$NS1" link del eth1 2>/dev/null; }
-
-both_in() {
-	local ns=$1
-	shift
-	in_ns "$ns" timeout -k 5 60 "$UROCE" run --dev eth0,eth1 "$@" </dev/null
-}
-
-# serve_both PORT FILE OPTIONS... -- PROGRAM...: on both devices of the first host. Sets $server.
-serve_both() {
-	local port=$1 out=$2
-	shift 2
-	ip netns exec "$NS1" timeout -k 5 90 "$UROCE" run --dev eth0,eth1 "$@" </dev/null >"$out" 2>&1 &
-	server=$!
-	servers+=("$server")
-	on_exit "stop $server"
-	wait_listening "$NS1" "$port" "$server" --dev eth1 || { cat "$out"; return 1; }
-}
+# Processes with several devices: uroce run --dev eth0,eth1. While a test of these runs, the hosts have a second cable, and $DEVICES names both ends.
 
 # status|what is said|the value of --dev
 test_two_devices_settings() {
 	local status says dev failed=0
-	second_cable || return 1
 	while IFS='|' read -r status says dev; do
 		in_ns "$NS1" timeout 20 "$UROCE" run --dev "$dev" -- ibv_devices </dev/null >"$TMP/out" 2>&1
 		[ $? -eq "$status" ] && grep -Eq -e "$says" "$TMP/out" || { cat "$TMP/out"; fail "--dev $dev"; failed=1; }
@@ -48,14 +21,13 @@ test_two_devices_settings() {
 	grep -q 'one interface at a time' "$TMP/out" || { cat "$TMP/out"; fail "doctor"; failed=1; }
 	in_ns "$NS1" timeout 20 "$UROCE" run --dev eth1 --dev eth0 -- ibv_devinfo -v </dev/null >"$TMP/out" 2>&1
 	grep -E 'hca_id|GID\[ *0\]' "$TMP/out" | tr -d '\n\t' | grep -q 'uroce0.*10.78.0.1.*uroce1.*10.77.0.1' || { cat "$TMP/out"; fail "the order"; failed=1; }
-	remove_second_cable
 	return $failed
 }
 
 # The counters of both devices of the first host show packets; what a process publishes is up to 250 ms old.
 both_received() {
 	for _ in $(seq 50); do
-		in_ns "$NS1" "$UROCE" info --counters --dev eth0,eth1 >"$TMP/out"
+		in_ns "$NS1" "$UROCE" info --counters --dev "$DEVICES" >"$TMP/out"
 		[ "$(grep -c '^rx_roce_packets *[1-9]' "$TMP/out")" -eq 2 ] && return
 		sleep 0.1
 	done
@@ -65,77 +37,52 @@ both_received() {
 # A listener for all addresses is reached on each device; the other side goes out by the device whose network it is. Each is recorded by itself.
 test_two_devices_rping() {
 	local i
-	second_cable || return 1
-	serve_both 7174 "$TMP/server" -- rping -s -P || return 1
+	serve 7174 "$NS1" "$TMP/server" -- rping -s -P || return 1
 	for i in 77 78; do
-		both_in "$NS2" --capture "$TMP/wire$i.pcapng" --counters "$TMP/counters$i" -- rping -c -V -C 10 -a "10.$i.0.1" >"$TMP/client" 2>&1 ||
+		uroce_in "$NS2" --capture "$TMP/wire$i.pcapng" --counters "$TMP/counters$i" -- rping -c -V -C 10 -a "10.$i.0.1" >"$TMP/client" 2>&1 ||
 			{ cat "$TMP/client" "$TMP/server"; fail "client of 10.$i.0.1"; return; }
 	done
-	in_ns "$NS1" "$UROCE" info --dev eth0,eth1 >"$TMP/out"
+	in_ns "$NS1" "$UROCE" info --dev "$DEVICES" >"$TMP/out"
 	same_count 2 '^ *listens on tcp .*:7174$' "$TMP/out" || { cat "$TMP/out"; fail "the listener is not on both"; return; }
 	both_received || { cat "$TMP/out"; fail "counters of each"; return; }
 	stop "$server"
 	tshark -r "$TMP/wire77.pcapng" -T fields -e ip.src 2>/dev/null | sort -u | tr '\n' ' ' | grep -qx '10.77.0.1 10.77.0.2 ' || { fail "capture of uroce0"; return; }
 	tshark -r "$TMP/wire78.uroce1.pcapng" -T fields -e ip.src 2>/dev/null | sort -u | tr '\n' ' ' | grep -qx '10.78.0.1 10.78.0.2 ' || { fail "capture of uroce1"; return; }
 	grep -q '^rx_roce_packets' "$TMP/counters77" && grep -q '^rx_roce_packets' "$TMP/counters78.uroce1" || { fail "files of counters"; return; }
-	remove_second_cable
 }
 
 test_two_devices_perftest() {
-	second_cable || return 1
-	ip netns exec "$NS1" timeout -k 5 60 "$UROCE" run --dev eth0,eth1 -- ib_write_bw -d uroce1 -F -n 200 -x 0 </dev/null >"$TMP/server" 2>&1 &
-	server=$!
-	servers+=("$server")
-	on_exit "stop $server"
-	for _ in $(seq 100); do
-		[ -z "$(in_ns "$NS1" ss -Hltn "sport = :18515")" ] || break
-		sleep 0.05
-	done
-	both_in "$NS2" --counters "$TMP/counters" -- ib_write_bw -d uroce1 -F -n 200 -x 0 10.77.0.1 >"$TMP/client" 2>&1 || { cat "$TMP/client" "$TMP/server"; fail "client"; return; }
+	serve_tcp "$NS1" "$TMP/server" -- ib_write_bw -d uroce1 -F -n 200 -x 0 || return 1
+	uroce_in "$NS2" --counters "$TMP/counters" -- ib_write_bw -d uroce1 -F -n 200 -x 0 10.77.0.1 >"$TMP/client" 2>&1 || { cat "$TMP/client" "$TMP/server"; fail "client"; return; }
 	served "$TMP/server" || return 1
 	[ ! -e "$TMP/counters" ] || ! grep -q tx_roce_packets "$TMP/counters" || { fail "packets on uroce0"; return; }
 	grep -q '^tx_roce_packets' "$TMP/counters.uroce1" || { fail "no packets on uroce1"; return; }
-	remove_second_cable
 }
 
 # A cable that is pulled ends the connections over it, and no others; they can be made again when it is back.
 test_two_devices_cable_pulled() {
-	local client
-	second_cable || return 1
 	gcc -O2 -Wall -Wextra -Werror -o "$TMP/rails" "$here/src/rails.c" -lrdmacm -libverbs || return 1
-	serve_both 7480 "$TMP/server" -- "$TMP/rails" || return 1
-	both_in "$NS2" -- "$TMP/rails" 10.77.0.1 10.78.0.1 >"$TMP/client" 2>&1 &
-	client=$!
-	servers+=("$client")
-	on_exit "stop $client"
+	serve 7480 "$NS1" "$TMP/server" -- "$TMP/rails" || return 1
+	background "$NS2" "$TMP/client" -- "$TMP/rails" 10.77.0.1 10.78.0.1
 	until_says "$TMP/client" '^10.77.0.1: works' && until_says "$TMP/client" '^10.78.0.1: works' || { cat "$TMP/server"; return 1; }
 	ip -n "$NS2" link set eth1 down
 	until_says "$TMP/client" '^10.78.0.1: failed after' || { cat "$TMP/server"; fail "the cable is pulled, and nothing failed"; return; }
 	ip -n "$NS2" link set eth1 up
-	wait "$client" || { cat "$TMP/client" "$TMP/server"; fail "client status $?"; return; }
+	wait "$server" || { cat "$TMP/client" "$TMP/server"; fail "client status $?"; return; }
 	cat "$TMP/client"
 	grep -Eqx '10.77.0.1: [1-9][0-9]* messages on uroce0, failed 0 times' "$TMP/client" && grep -Eqx '10.78.0.1: [1-9][0-9]* messages on uroce1, failed [1-9][0-9]* times' "$TMP/client" ||
 		{ cat "$TMP/server"; fail "not as on hardware"; return; }
-	stop "$server"
-	remove_second_cable
 }
 
 # A device that has no address when the program starts is used once it has one.
 test_two_devices_late_address() {
-	local client
-	second_cable || return 1
 	gcc -O2 -Wall -Wextra -Werror -o "$TMP/rails" "$here/src/rails.c" -lrdmacm -libverbs || return 1
-	serve_both 7480 "$TMP/server" -- "$TMP/rails" || return 1
+	serve 7480 "$NS1" "$TMP/server" -- "$TMP/rails" || return 1
 	ip -n "$NS2" addr del 10.78.0.2/24 dev eth1
-	both_in "$NS2" -- "$TMP/rails" 10.77.0.1 10.78.0.1 >"$TMP/client" 2>&1 &
-	client=$!
-	servers+=("$client")
-	on_exit "stop $client"
-	until_says "$TMP/client" 'interface .eth1. has no IP address\|^10.78.0.1: no way' || { cat "$TMP/server"; return 1; }
+	background "$NS2" "$TMP/client" -- "$TMP/rails" 10.77.0.1 10.78.0.1
+	until_says "$TMP/client" '^10.78.0.1: no way' || { cat "$TMP/server"; return 1; }
 	ip -n "$NS2" addr add 10.78.0.2/24 dev eth1
-	wait "$client" || { cat "$TMP/client" "$TMP/server"; fail "client status $?"; return; }
+	wait "$server" || { cat "$TMP/client" "$TMP/server"; fail "client status $?"; return; }
 	cat "$TMP/client"
 	grep -Eqx '10.78.0.1: [1-9][0-9]* messages on uroce1, failed [1-9][0-9]* times' "$TMP/client" || { cat "$TMP/server"; fail "not over uroce1"; return; }
-	stop "$server"
-	remove_second_cable
 }

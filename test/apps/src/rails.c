@@ -32,10 +32,9 @@ static atomic_bool enough;
 
 static struct ibv_qp_init_attr attributes(void)
 {
-	return (struct ibv_qp_init_attr){
-		.cap = {.max_send_wr = 2, .max_recv_wr = RECEIVES, .max_send_sge = 1, .max_recv_sge = 1},
-		.sq_sig_all = 1,
-		.qp_type = IBV_QPT_RC};
+	return (struct ibv_qp_init_attr){.cap = {.max_send_wr = 2, .max_recv_wr = RECEIVES, .max_send_sge = 1, .max_recv_sge = 1},
+					 .sq_sig_all = 1,
+					 .qp_type = IBV_QPT_RC};
 }
 
 /* --- the server --- */
