@@ -86,3 +86,25 @@ test_two_devices_late_address() {
 	cat "$TMP/client"
 	grep -Eqx '10.78.0.1: [1-9][0-9]* messages on uroce1, failed [1-9][0-9]* times' "$TMP/client" || { cat "$TMP/server"; fail "not over uroce1"; return; }
 }
+
+# carried_by_both FILE BYTES: the counters in FILE and FILE.uroce1 show that each device sent a third of BYTES or more.
+carried_by_both() {
+	local f
+	for f in "$1" "$1.uroce1"; do
+		awk -v bytes="$2" '$1 == "tx_bytes" { n = $2 } END { exit n < bytes / 3 }' "$f" || { head -n 50 "$1" "$1.uroce1"; return 1; }
+	done
+}
+# UCX cuts long messages into a piece for each rail, whether the receiver reads them or the sender writes them.
+test_two_devices_ucx() {
+	local how n=20 size=3000000 env
+	needs ucx_perftest ucx-utils || return
+	for how in tag_bw:UCX_RNDV_SCHEME=get_zcopy ucp_am_bw:UCX_RNDV_SCHEME=put_zcopy tag_bw:UCX_PROTO_ENABLE=y; do
+		env=(env UCX_NET_DEVICES=uroce0:1,uroce1:1 UCX_TLS=rc UCX_MAX_RNDV_RAILS=2 "${how#*:}")
+		set -- ucx_perftest -t "${how%:*}" -s $size -n $n -w 2
+		serve_at 13337 "$NS1" "$TMP/server" --files -- "${env[@]}" "$@" || return 1
+		uroce_in "$NS2" --files --counters "$TMP/counters" -- "${env[@]}" "$@" 10.77.0.1 >"$TMP/client" 2>&1 ||
+			{ cat "$TMP/client" "$TMP/server"; fail "$how"; return; }
+		served "$TMP/server" && grep '^Final:' "$TMP/client" || { cat "$TMP/client"; fail "$how: no result"; return; }
+		carried_by_both "$TMP/counters" $((n * size)) || { fail "$how"; return; }
+	done
+}
