@@ -294,8 +294,11 @@ void ur_id_place_towards(struct ur_id *u, const struct sockaddr *src, const stru
 /* ur_id_bind, and to a wildcard on all devices. */
 int ur_id_bind_everywhere(struct ur_id *u, const struct sockaddr *addr);
 void ur_id_free_twins(struct ur_id *u);
-/* Starts their engines, and frees those whose engine cannot start, which has said why. */
-void ur_id_start_twins(struct ur_id *u);
+/*
+ * Starts the engines of an id that is to listen and of its twins, and frees the twins of those that cannot start, which have said why; the
+ * id itself then takes the place of a twin. 0, or an errno where none can start.
+ */
+int ur_id_start_all(struct ur_id *u);
 /* The locks of an id and its twins, in the order of devices. */
 void ur_id_lock_all(struct ur_id *u);
 void ur_id_unlock_all(struct ur_id *u);

@@ -254,12 +254,11 @@ static void stop_listening(struct ur_id *u)
 	ur_id_unlock(u);
 }
 
-/* On all devices or on none; one that cannot start keeps nobody from the others. */
+/* On all devices that have started, or on none. */
 static int listen_on_twins(struct ur_id *u, int backlog)
 {
 	int err = 0;
 
-	ur_id_start_twins(u);
 	for (struct ur_id *t = u->twins; t && !err; t = t->twins)
 		err = listen_on(t, backlog);
 	for (struct ur_id *t = u; t && err; t = t->twins)
@@ -271,13 +270,13 @@ int rdma_listen(struct rdma_cm_id *id, int backlog)
 {
 	const struct sockaddr_in any = {.sin_family = AF_INET};
 	struct ur_id *u = ur_id_get(id);
-	int err;
+	int err = 0;
 
 	if (!u)
 		return -1;
-	err = ur_id_start(u);
-	if (!err && is_idle(u))
+	if (is_idle(u))
 		err = ur_id_bind_everywhere(u, (const struct sockaddr *)&any);
+	err = err ? err : ur_id_start_all(u);
 	err = err ? err : listen_on(u, backlog);
 	return ur_result(err ? err : listen_on_twins(u, backlog));
 }

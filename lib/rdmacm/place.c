@@ -229,10 +229,21 @@ void ur_id_free_twins(struct ur_id *u)
 	}
 }
 
-void ur_id_start_twins(struct ur_id *u)
+/* In the place of a twin, which is the last of its list that holds nothing. */
+static void take_place_of(struct ur_id *u, struct ur_id *t)
+{
+	move_to(u, t->device);
+	u->twins = t->twins;
+	twin_free(t);
+}
+
+int ur_id_start_all(struct ur_id *u)
 {
 	struct ur_id **at = &u->twins, *t;
+	int err;
 
+	while ((err = ur_id_start(u)) && u->twins)
+		take_place_of(u, u->twins);
 	while ((t = *at)) {
 		if (!ur_id_start(t)) {
 			at = &t->twins;
@@ -241,6 +252,7 @@ void ur_id_start_twins(struct ur_id *u)
 		*at = t->twins;
 		twin_free(t);
 	}
+	return err;
 }
 
 static int add_twin(struct ur_id *u, struct ur_id_device *d)

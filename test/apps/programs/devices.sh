@@ -108,3 +108,24 @@ test_two_devices_ucx() {
 		carried_by_both "$TMP/counters" $((n * size)) || { fail "$how"; return; }
 	done
 }
+
+# The first device cannot start, because root's socket has its UDP port: programs of another user get the second one.
+test_two_devices_first_fails() {
+	local as=() UROCE=$UROCE py='import socket, time; s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+		s.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"eth0"); s.bind(("::", 4791)); print("ready", flush=True); time.sleep(60)'
+	ip netns exec "$NS1" python3 -c "${py//$'\t'/}" >"$TMP/holder" 2>&1 & # without a shell of its own, so that it is what is stopped
+	servers+=($!)
+	on_exit "stop $!"
+	until_says "$TMP/holder" ready || return 1
+	become_nobody
+	serve 7174 "$NS1" "$TMP/server" -- rping -s -P || return 1
+	uroce_in "$NS2" -- rping -c -V -C 10 -a 10.78.0.1 || { cat "$TMP/server"; return 1; }
+	same_count 1 "^uroce: UDP port 4791 of interface 'eth0' belongs to" "$TMP/server" || return 1
+	in_ns "$NS1" "$UROCE" info --dev "$DEVICES" >"$TMP/out"
+	same_count 1 '^ *listens on tcp .*:7174$' "$TMP/out" || { fail "the listener"; return; }
+	! uroce_in "$NS1" -- rping -s -a 10.77.0.1 >"$TMP/out" 2>&1 || { fail "it listens on an address of the first"; return; }
+	same_count 1 "^uroce: UDP port 4791 of interface 'eth0' belongs to" "$TMP/out" || return 1
+	serve_tcp "$NS1" "$TMP/server" -- ib_write_bw -d uroce1 -F -n 200 -x 0 || return 1
+	uroce_in "$NS2" -- ib_write_bw -d uroce1 -F -n 200 -x 0 10.77.0.1 >"$TMP/client" 2>&1 || { cat "$TMP/client" "$TMP/server"; fail "client"; return; }
+	served "$TMP/server"
+}
