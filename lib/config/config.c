@@ -27,7 +27,7 @@
 const struct ur_config_knob ur_config_knobs[] = {
 	KNOB_STR(dev, "",
 		 "kernel interface to share: its name (eth0), an address of it (10.0.0.1), their network (10.0.0.0/16), or a pattern "
-		 "(eth*); several are separated by commas, and each is a device"),
+		 "(eth*); all that are in the network or fit the pattern, and several that commas separate, are a device each"),
 	KNOB_WORD(port, "auto", "auto udp packet dpdk",
 		  "how an interface is shared: udp (sockets, no privilege), packet (packet sockets), dpdk (DPDK's), auto"),
 	KNOB_STR(vdev, "", "DPDK virtual device and its arguments, such as net_memif0,role=client, owned by uroce alone; needs `--ip`"),

@@ -105,7 +105,7 @@ int ur_engine_name_file(char *path, size_t room, unsigned index);
 struct ur_port *ur_engine_take_inherited_port(const struct ur_engine *e);
 
 /* open.c: an engine, to be filled: `device` is the engine of the first lane, NULL for the first. 0, or an errno with the sentence set. */
-int ur_engine_create(unsigned index, struct ur_engine *device, unsigned lane, struct ur_engine **out);
+int ur_engine_create(const struct ur_config *c, unsigned index, struct ur_engine *device, unsigned lane, struct ur_engine **out);
 /* It is never seen again. */
 void ur_engine_free(struct ur_engine *e);
 /* Behind all others, so that a fork and the end of the process find it. */

@@ -88,7 +88,7 @@ static int add(struct ur_engine *device, struct ur_engine *e)
 static int make(struct ur_engine *device, unsigned lane)
 {
 	struct ur_engine *e;
-	int err = ur_engine_create(device->index, device, lane, &e);
+	int err = ur_engine_create(&device->cfg, device->index, device, lane, &e);
 
 	if (err)
 		return err;

@@ -57,29 +57,33 @@ int ur_engine_name_file(char *path, size_t room, unsigned index)
 	return ENAMETOOLONG;
 }
 
-static int load_settings(struct ur_engine *e)
+/* Of all devices: the interfaces of a pattern are those of this moment. */
+static int load_settings(struct ur_config *c)
 {
-	char err[256];
-	int r = ur_config_load(&e->cfg, err, sizeof(err));
+	char err[512];
+	int r = ur_config_load(c, err, sizeof(err));
 
-	if (r) {
+	r = r ? r : ur_device_expand(c, err, sizeof(err));
+	if (r)
 		ur_engine_set_error("%s", err);
-		return r;
-	}
-	r = ur_engine_name_file(e->cfg.capture, sizeof(e->cfg.capture), e->index);
+	return r;
+}
+
+static int name_files(struct ur_engine *e)
+{
+	int r = ur_engine_name_file(e->cfg.capture, sizeof(e->cfg.capture), e->index);
+
 	r = r ? r : ur_engine_name_file(e->cfg.trace, sizeof(e->cfg.trace), e->index);
 	return r ? r : ur_engine_name_file(e->cfg.counters, sizeof(e->cfg.counters), e->index);
 }
 
 /* What a file would be named by is the first lane's. */
-static int take_settings(struct ur_engine *e)
+static void leave_files(struct ur_engine *e)
 {
-	e->cfg = e->device->cfg;
 	e->cfg.capture[0] = e->cfg.trace[0] = e->cfg.counters[0] = 0;
-	return 0;
 }
 
-int ur_engine_create(unsigned index, struct ur_engine *device, unsigned lane, struct ur_engine **out)
+int ur_engine_create(const struct ur_config *c, unsigned index, struct ur_engine *device, unsigned lane, struct ur_engine **out)
 {
 	struct ur_engine *e = aligned_alloc(64, sizeof(*e));
 	int r;
@@ -90,6 +94,7 @@ int ur_engine_create(unsigned index, struct ur_engine *device, unsigned lane, st
 	}
 	memset(e, 0, sizeof(*e));
 	e->index = index;
+	e->cfg = *c;
 	e->lane = lane;
 	e->device = device ? device : e;
 	e->at[0] = e;
@@ -104,11 +109,13 @@ int ur_engine_create(unsigned index, struct ur_engine *device, unsigned lane, st
 	e->monitor_fd = e->silence_fd = -1;
 	e->steer_at = e->publish_at = UR_TIME_NEVER;
 	e->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	ur_config_warn();
 	r = e->wake_fd < 0 ? errno : 0;
 	if (r)
 		ur_engine_set_error("no file descriptors are left: raise the limit with ulimit -n");
-	r = r ? r : lane ? take_settings(e) : load_settings(e);
+	if (lane)
+		leave_files(e);
+	else
+		r = r ? r : name_files(e);
 	r = r ? r : lane ? ur_engine_nic_join(e) : ur_engine_nic_open(e);
 	e->log_chosen = ur_config_chosen("log");
 	e->stderr_is_terminal = isatty(STDERR_FILENO);
@@ -124,15 +131,15 @@ int ur_engine_create(unsigned index, struct ur_engine *device, unsigned lane, st
 static int create_all(struct ur_engine **out)
 {
 	struct ur_engine *all = NULL, **end = &all, *e;
-	unsigned count = 1;
-	int r = 0;
+	struct ur_config c;
+	int r;
 
-	for (unsigned i = 0; i < count && !r; i++) {
-		r = ur_engine_create(i, NULL, 0, end);
-		if (r)
-			break;
-		count = ur_device_count(&(*end)->cfg);
-		end = &(*end)->next;
+	ur_config_warn();
+	r = load_settings(&c);
+	for (unsigned i = 0; !r && i < ur_device_count(&c); i++) {
+		r = ur_engine_create(&c, i, NULL, 0, end);
+		if (!r)
+			end = &(*end)->next;
 	}
 	while (r && (e = all)) {
 		all = e->next;

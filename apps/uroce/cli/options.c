@@ -23,7 +23,6 @@
 
 enum need { NEED_NONE, NEED_SHARED, NEED_OWNED };
 
-static int check_dev(const char *v);
 static int check_pci(const char *v);
 static int check_ip(const char *v);
 static int check_gw(const char *v);
@@ -38,7 +37,7 @@ static const struct knob_option {
 	enum need need; /* which kind of port it belongs to */
 	int (*check)(const char *value);
 } options[] = {
-	{"dev", "IFACE", UR_COMPLETE_INTERFACE, true, NEED_SHARED, check_dev},
+	{"dev", "IFACE", UR_COMPLETE_INTERFACE, true, NEED_SHARED, NULL},
 	{"port", "KIND", NULL, false, NEED_SHARED, NULL},
 	{"vdev", "ARGS", NULL, false, NEED_OWNED, NULL},
 	{"pci", "ADDR", NULL, false, NEED_OWNED, check_pci},
@@ -81,25 +80,6 @@ bool ur_setting_given(const char *name)
 		if (strcmp(options[i].name, name) == 0)
 			return given[i] != NULL;
 	return false;
-}
-
-/* An interface, or several with commas between them. */
-static int check_dev(const char *v)
-{
-	struct ur_hostif h;
-	char err[256], one[UR_CONFIG_STR];
-
-	for (;; v++) {
-		v += strspn(v, " ");
-		snprintf(one, sizeof(one), "%.*s", (int)strcspn(v, ", "), v);
-		if (!*one)
-			return ur_cmd_fail(UR_EXIT_USAGE, "--dev has an empty item: name interfaces, separated by commas");
-		if (ur_hostif_find(one, &h, err, sizeof(err)))
-			return ur_cmd_fail(UR_EXIT_FAIL, "%s", err);
-		v += strcspn(v, ",");
-		if (!*v)
-			return 0;
-	}
 }
 
 /* What follows a comma is for the driver. */
@@ -307,16 +287,15 @@ static int check_address(void)
 	return 0;
 }
 
-/* Each interface is there, as check_dev has seen; among several they may be too many, or one may be named twice. */
-static int check_devices(const struct ur_config *c)
+static int check_devices(struct ur_config *c)
 {
 	struct ur_device d;
 	char err[512];
+	int r = ur_device_expand(c, err, sizeof(err));
 
-	for (unsigned i = 1; given_value("dev") && i < ur_device_count(c); i++)
-		if (ur_device_find(c, i, &d, err, sizeof(err)))
-			return ur_cmd_fail(UR_EXIT_USAGE, "%s", err);
-	return 0;
+	for (unsigned i = 0; !r && i < ur_device_count(c); i++)
+		r = ur_device_find(c, i, &d, err, sizeof(err));
+	return r ? ur_cmd_fail(r == EINVAL ? UR_EXIT_USAGE : UR_EXIT_FAIL, "%s", err) : 0;
 }
 
 static int check_config(void)
@@ -326,7 +305,7 @@ static int check_config(void)
 
 	if (ur_config_load(&c, err, sizeof(err)))
 		return ur_cmd_fail(UR_EXIT_USAGE, "%s", err);
-	return check_devices(&c);
+	return given_value("dev") ? check_devices(&c) : 0;
 }
 
 const struct ur_option *ur_setting_options(void)

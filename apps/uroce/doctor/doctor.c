@@ -7,6 +7,7 @@
 #include "apps/uroce/cli/cmd.h"
 #include "apps/uroce/doctor/doctor.h"
 #include "config/config.h"
+#include "host/device/view.h"
 
 static bool json;
 static const char *dev;
@@ -60,7 +61,7 @@ static int check_settings(void)
 
 	if (ur_config_load(&c, err, sizeof(err)))
 		return ur_cmd_fail(UR_EXIT_USAGE, "%s", err);
-	if (strchr(c.dev, ','))
+	if (ur_view_count() > 1)
 		return ur_cmd_fail(UR_EXIT_USAGE, "doctor looks at one interface at a time: name one with --dev, not %s", c.dev);
 	if (!c.dev[0] && (c.vdev[0] || c.eal[0]))
 		return ur_cmd_fail(UR_EXIT_USAGE,

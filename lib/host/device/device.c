@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "drivers/os/fail.h"
 #include "drivers/pmd/pmd.h"
 #include "host/limits.h"
 #include "wire/frame.h"
@@ -238,23 +239,69 @@ unsigned ur_device_count(const struct ur_config *c)
 	return n;
 }
 
-/* An interface can be one device only; two items of the list may mean the same one. */
-static int check_not_before(const struct ur_config *c, unsigned index, struct ur_device *d, char *err, size_t errlen)
+/* Where an item adds no interface, those that it means are there already. */
+static int add_interfaces(const struct ur_config *c, const char *item, struct ur_hostif_names *to, char *err, size_t errlen)
 {
+	struct ur_hostif_names fit = {.n = 1};
+	unsigned before = to->n;
+	int r = 0;
+
+	if (!*item) {
+		snprintf(err, errlen, "--dev %s has an empty item: name interfaces, separated by commas", c->dev);
+		return EINVAL;
+	}
+	if (ur_hostif_is_pattern(item))
+		r = ur_hostif_match(item, &fit, err, errlen);
+	else if ((size_t)snprintf(fit.name[0], IF_NAMESIZE, "%s", item) >= IF_NAMESIZE)
+		r = ur_port_fail_no_interface(err, errlen, item);
+	if (r)
+		return r;
+	for (unsigned i = 0; i < ur_min_u32(fit.n, UR_DEVICES); i++)
+		ur_hostif_names_add(to, fit.name[i]);
+	if (to->n == before && before <= UR_DEVICES) {
+		snprintf(err, errlen, "--dev %s names interface '%s' twice: leave one of them out", c->dev, fit.name[0]);
+		return EINVAL;
+	}
+	to->n = ur_max_u32(to->n, fit.n);
+	return 0;
+}
+
+int ur_device_expand(struct ur_config *c, char *err, size_t errlen)
+{
+	const unsigned items = *c->dev ? ur_device_count(c) : 0;
+	struct ur_hostif_names all = {.n = 0};
 	char item[UR_CONFIG_STR];
-	struct ur_hostif h;
+	size_t at = 0;
+	int r = 0;
+
+	for (unsigned i = 0; i < items && !r; i++) {
+		dev_item(c, i, item);
+		r = add_interfaces(c, item, &all, err, errlen);
+	}
+	if (r)
+		return r;
+	if (all.n > UR_DEVICES) {
+		snprintf(err, errlen, "--dev %s names more than %u interfaces: a process can have %u devices at most", c->dev, UR_DEVICES,
+			 UR_DEVICES);
+		return EINVAL;
+	}
+	for (unsigned i = 0; i < all.n; i++)
+		at += (size_t)snprintf(c->dev + at, sizeof(c->dev) - at, "%s%s", i ? "," : "", all.name[i]);
+	return 0;
+}
+
+/* Interfaces before that have the same MAC address, as VLANs of one have. */
+static unsigned earlier_twins(const struct ur_config *c, unsigned index, const struct ur_hostif *h)
+{
+	char item[UR_CONFIG_STR], err[256];
+	struct ur_hostif other;
+	unsigned n = 0;
 
 	for (unsigned i = 0; i < index; i++) {
 		dev_item(c, i, item);
-		if (ur_hostif_find(item, &h, err, errlen))
-			continue;
-		d->twins += memcmp(&h.mac, &d->hostif.mac, sizeof(h.mac)) == 0;
-		if (strcmp(h.name, d->hostif.name) != 0)
-			continue;
-		snprintf(err, errlen, "--dev %s names interface '%s' twice: leave one of them out", c->dev, h.name);
-		return EINVAL;
+		n += !ur_hostif_find(item, &other, err, sizeof(err)) && !memcmp(&other.mac, &h->mac, sizeof(h->mac));
 	}
-	return 0;
+	return n;
 }
 
 static int find_shared(const struct ur_config *c, unsigned index, struct ur_device *d, char *err, size_t errlen)
@@ -263,14 +310,10 @@ static int find_shared(const struct ur_config *c, unsigned index, struct ur_devi
 	int r;
 
 	dev_item(c, index, item);
-	if (!*item && *c->dev) {
-		snprintf(err, errlen, "--dev %s has an empty item: name interfaces, separated by commas", c->dev);
-		return EINVAL;
-	}
 	r = ur_hostif_find(item, &d->hostif, err, errlen);
-	r = r ? r : check_not_before(c, index, d, err, errlen);
 	if (r)
 		return r;
+	d->twins = earlier_twins(c, index, &d->hostif);
 	snprintf(d->info.ifname, sizeof(d->info.ifname), "%s", d->hostif.name);
 	d->info.mac = d->hostif.mac;
 	d->info.mtu = d->hostif.mtu;
@@ -302,10 +345,6 @@ int ur_device_find(const struct ur_config *c, unsigned index, struct ur_device *
 		snprintf(err, errlen, "--vdev and --pci name two devices: omit one of them");
 		return EINVAL;
 	}
-	if (ur_device_count(c) > UR_DEVICES) {
-		snprintf(err, errlen, "--dev names %u interfaces: a process can have %u at most", ur_device_count(c), UR_DEVICES);
-		return EINVAL;
-	}
 	if (c->vdev[0] || c->pci[0] || (c->eal[0] && !c->dev[0]))
 		r = find_owned(c, d, err, errlen);
 	else
@@ -313,7 +352,7 @@ int ur_device_find(const struct ur_config *c, unsigned index, struct ur_device *
 	if (r)
 		return r;
 	snprintf(d->info.name, sizeof(d->info.name), "uroce%u", index);
-	/* VLANs of an interface have its MAC address, and programs tell devices by their GUIDs. */
+	/* Programs tell devices by their GUIDs. */
 	d->info.guid = eui64(&d->info.mac) ^ (uint64_t)d->twins << 24;
 	d->key = key_of(c, &d->info);
 	return 0;

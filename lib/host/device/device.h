@@ -20,11 +20,17 @@ struct ur_device {
 	uint64_t key;            /* names it among all of its network namespace (processes.h) */
 };
 
+/*
+ * Puts into `dev` the names of the interfaces that it stands for, each once, so that it means the same ones from then on: a network or a
+ * pattern becomes all that fit, in the order of their names. 0, or an errno and one sentence in err: EINVAL for an empty item, an interface
+ * that is named twice, or more than UR_DEVICES; ENODEV where nothing fits.
+ */
+int ur_device_expand(struct ur_config *c, char *err, size_t errlen);
 /* How many devices the settings name: the interfaces that `dev` lists, or one. */
 unsigned ur_device_count(const struct ur_config *c);
 /*
  * One of the devices that the settings mean: uroce0 is that of index 0. 0, or an errno and one sentence in err; ENODEV when they name none
- * and none can be chosen, EINVAL for more than UR_DEVICES or an interface that is named twice.
+ * and none can be chosen.
  */
 int ur_device_find(const struct ur_config *c, unsigned index, struct ur_device *d, char *err, size_t errlen);
 /* Makes the addresses and routes of `net` the device's. 0, or an errno and one sentence in err. */

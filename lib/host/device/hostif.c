@@ -127,13 +127,24 @@ static int describe(int fd, struct ur_hostif *h, char *err, size_t errlen)
 	return read_flags(h);
 }
 
+static int match_one(const char *what, char name[IF_NAMESIZE], char *err, size_t errlen)
+{
+	struct ur_hostif_names fit;
+	int r = ur_hostif_match(what, &fit, err, errlen);
+
+	if (r)
+		return r;
+	strcpy(name, fit.name[0]);
+	return fit.n == 1 ? 0 : ur_hostif_ambiguous(what, &fit, err, errlen);
+}
+
 int ur_hostif_find(const char *name, struct ur_hostif *h, char *err, size_t errlen)
 {
 	int fd, r;
 
 	memset(h, 0, sizeof(*h));
 	if (!*name || ur_hostif_is_pattern(name)) {
-		r = *name ? ur_hostif_match(name, h->name, err, errlen) : ur_hostif_choose(h->name, err, errlen);
+		r = *name ? match_one(name, h->name, err, errlen) : ur_hostif_choose(h->name, err, errlen);
 		if (r)
 			return r;
 	} else if ((size_t)snprintf(h->name, sizeof(h->name), "%s", name) >= sizeof(h->name)) {

@@ -8,6 +8,7 @@
 
 #include <net/if.h>
 
+#include "host/device/info.h"
 #include "net/net.h"
 
 struct ur_hostif {
@@ -22,16 +23,28 @@ struct ur_hostif {
 };
 
 /*
- * Finds an interface by name, or by an address, a network or a pattern; an empty name has one chosen. 0, or an errno and one sentence in
- * err.
+ * Finds an interface by name, or by an address, a network or a pattern that stands for one alone; an empty name has one chosen. 0, or an
+ * errno and one sentence in err.
  */
 int ur_hostif_find(const char *name, struct ur_hostif *h, char *err, size_t errlen);
-/* hostif_match.c: is it no name but an address (10.0.0.1), a network (10.0.0.0/16) or a pattern (eth*)? */
+
+/* hostif_match.c */
+struct ur_hostif_names {
+	unsigned n; /* UR_DEVICES + 1: there are more than that */
+	char name[UR_DEVICES][IF_NAMESIZE];
+};
+
+/* False when it is there already. */
+bool ur_hostif_names_add(struct ur_hostif_names *to, const char *name);
+/* Is it no name but an address (10.0.0.1), a network (10.0.0.0/16) or a pattern (eth*)? */
 bool ur_hostif_is_pattern(const char *what);
-/* The one interface that is up, has the address or one in the network, or any address and a name like the pattern. 0, or an errno and one
- * sentence.
+/*
+ * The interfaces, in the order of their names, that are up and have that address, one in the network, or any address and a name like the
+ * pattern. 0, or an errno and one sentence: there is none, or an address is that of several.
  */
-int ur_hostif_match(const char *what, char name[IF_NAMESIZE], char *err, size_t errlen);
+int ur_hostif_match(const char *what, struct ur_hostif_names *out, char *err, size_t errlen);
+/* The sentence where one is meant, and several fit. ENODEV. */
+int ur_hostif_ambiguous(const char *what, const struct ur_hostif_names *fit, char *err, size_t errlen);
 
 /*
  * hostif_choose.c: the interface of the default route, or the only one that is up, has an address and leads to other hosts. 0, or an errno

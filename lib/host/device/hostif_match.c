@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The interface that an address, a network or a pattern stands for. Launchers of parallel programs give all hosts one value of UROCE_DEV,
+ * The interfaces that an address, a network or a pattern stands for. Launchers of parallel programs give all hosts one value of UROCE_DEV,
  * and interfaces have a different name on each.
  */
 #include <arpa/inet.h>
@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/base.h"
 #include "host/device/hostif.h"
 
 struct network {
@@ -77,13 +78,30 @@ bool ur_hostif_is_pattern(const char *what)
 	return (strpbrk(what, "/*?[") || is_address(what)) && !if_nametoindex(what);
 }
 
-int ur_hostif_match(const char *what, char name[IF_NAMESIZE], char *err, size_t errlen)
+bool ur_hostif_names_add(struct ur_hostif_names *to, const char *name)
+{
+	for (unsigned i = 0; i < ur_min_u32(to->n, UR_DEVICES); i++)
+		if (!strcmp(to->name[i], name))
+			return false;
+	if (to->n < UR_DEVICES)
+		snprintf(to->name[to->n], IF_NAMESIZE, "%s", name);
+	to->n += to->n <= UR_DEVICES;
+	return true;
+}
+
+/* eth2 before eth10. */
+static int by_name(const void *a, const void *b)
+{
+	return strverscmp(a, b);
+}
+
+int ur_hostif_match(const char *what, struct ur_hostif_names *out, char *err, size_t errlen)
 {
 	const bool address = is_address(what), network = address || strchr(what, '/');
-	char other[IF_NAMESIZE] = "";
 	struct ifaddrs *all = NULL;
 	struct network n;
 
+	out->n = 0;
 	if (network && !parse_network(what, &n)) {
 		snprintf(err, errlen, "'%s' is not a network: write it as 10.0.0.0/16 or fd00::/64", what);
 		return EINVAL;
@@ -92,20 +110,24 @@ int ur_hostif_match(const char *what, char name[IF_NAMESIZE], char *err, size_t 
 		snprintf(err, errlen, "cannot list the network interfaces (%s): name one with --dev", strerror(errno));
 		return ENODEV;
 	}
-	*name = 0;
-	for (const struct ifaddrs *a = all; a; a = a->ifa_next) {
-		if (!fits(a, what, network ? &n : NULL) || !strcmp(a->ifa_name, name))
-			continue;
-		snprintf(*name ? other : name, IF_NAMESIZE, "%s", a->ifa_name);
-	}
+	for (const struct ifaddrs *a = all; a; a = a->ifa_next)
+		if (fits(a, what, network ? &n : NULL))
+			ur_hostif_names_add(out, a->ifa_name);
 	freeifaddrs(all);
-	if (!*name)
+	if (!out->n) {
 		snprintf(err, errlen, "no network interface that is up has an address %s '%s': 'ip addr' lists the addresses",
 			 address   ? "that is"
 			 : network ? "in"
 				   : "and a name like",
 			 what);
-	else if (*other)
-		snprintf(err, errlen, "'%s' matches %s and %s: choose one of them with --dev", what, name, other);
-	return *name && !*other ? 0 : ENODEV;
+		return ENODEV;
+	}
+	qsort(out->name, ur_min_u32(out->n, UR_DEVICES), IF_NAMESIZE, by_name);
+	return address && out->n > 1 ? ur_hostif_ambiguous(what, out, err, errlen) : 0;
+}
+
+int ur_hostif_ambiguous(const char *what, const struct ur_hostif_names *fit, char *err, size_t errlen)
+{
+	snprintf(err, errlen, "'%s' matches %s and %s: choose one of them with --dev", what, fit->name[0], fit->name[1]);
+	return ENODEV;
 }

@@ -34,18 +34,25 @@ static int create_net(struct ur_view *v)
 	return err;
 }
 
+static int load(struct ur_config *c, char *err, size_t errlen)
+{
+	int r = ur_config_load(c, err, errlen);
+
+	return r ? r : ur_device_expand(c, err, errlen);
+}
+
 unsigned ur_view_count(void)
 {
 	struct ur_config c;
-	char err[256];
+	char err[512];
 
-	return ur_config_load(&c, err, sizeof(err)) ? 1 : ur_device_count(&c);
+	return load(&c, err, sizeof(err)) ? 1 : ur_device_count(&c);
 }
 
 int ur_view_open(struct ur_view *v, unsigned index, char *err, size_t errlen)
 {
 	struct ur_config c;
-	int r = ur_config_load(&c, err, errlen);
+	int r = load(&c, err, errlen);
 
 	memset(v, 0, sizeof(*v));
 	if (!r)

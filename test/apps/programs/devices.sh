@@ -11,7 +11,7 @@ test_two_devices_settings() {
 	done <<-'TABLE'
 		0|uroce1|eth0,eth1
 		0|uroce1|10.77.0.0/24,10.78.0.1
-		2|--dev has an empty item|eth0,
+		2|--dev eth0, has an empty item|eth0,
 		1|'nosuch0' does not exist|eth0,nosuch0
 		2|names interface 'eth0' twice|eth0,10.77.0.1
 	TABLE

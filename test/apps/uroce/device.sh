@@ -301,7 +301,7 @@ test_port_events() {
 	return $status
 }
 
-# An interface by the network that it is in, by an address, by a pattern; two that fit are one too many.
+# An interface by the network that it is in, by an address, by a pattern; of two that fit, each is a device.
 test_dev_pattern() {
 	local status=0 what
 	for what in '10.77.0.0/16' 'fd77::/64' 'e*' 10.77.0.2 fd77::2; do
@@ -310,9 +310,11 @@ test_dev_pattern() {
 		served "$TMP/server" || return 1
 	done
 	ip -n "$NS1" link add eth1 type veth peer name eth2 && ip -n "$NS1" link set eth2 up && ip -n "$NS1" addr add 10.77.9.1/24 dev eth1 && ip -n "$NS1" link set eth1 up || return 1
-	in_ns "$NS1" "$UROCE" info --dev 'eth*' >"$TMP/out" 2>&1 && status=1
+	in_ns "$NS1" "$UROCE" run --dev 'eth*' -- ibv_devinfo -v >"$TMP/out" 2>&1 || status=1
+	in_ns "$NS1" "$UROCE" doctor --dev 'eth*' >"$TMP/doctor" 2>&1 && status=1
 	ip -n "$NS1" link del eth1
-	[ $status = 0 ] && grep -q "matches eth0 and eth1" "$TMP/out" || { cat "$TMP/out"; fail "two interfaces fit, and one was taken"; }
+	grep -E 'hca_id|GID\[ *0\]' "$TMP/out" | tr -d '\n\t' | grep -q 'uroce0.*10.77.0.1.*uroce1.*10.77.9.1' || { cat "$TMP/out"; fail "the devices"; return; }
+	[ $status = 0 ] && grep -q "one interface at a time: name one with --dev, not eth\*" "$TMP/doctor" || { cat "$TMP/doctor"; fail "doctor"; }
 }
 
 # status|regular expression|arguments of uroce
@@ -328,7 +330,7 @@ bad_calls='2|no subcommand|
 1|no network interface .* in .10.78.0.0/16.|run --dev 10.78.0.0/16 -- true
 1|no network interface .* address that is .10.77.0.3.|run --dev 10.77.0.3 -- true
 1|no network interface .* like .wlan\*.|run --dev wlan* -- true
-1|10.77.0.0/33. is not a network|run --dev 10.77.0.0/33 -- true
+2|10.77.0.0/33. is not a network|run --dev 10.77.0.0/33 -- true
 2|--ip cannot be used with --dev|run --dev eth0 --ip 10.0.0.1/24 -- true
 2|--mtu cannot be used with --dev|run --dev eth0 --mtu 9000 -- true
 2|exclude one another|run --dev eth0 --vdev net_null0 -- true

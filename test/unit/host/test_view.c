@@ -133,6 +133,42 @@ static void shared__several(void)
 	CU_ASSERT_EQUAL(system("ip link del two0"), 0);
 }
 
+/* The interfaces of all devices, separated by commas. */
+static const char *devices(const char *dev)
+{
+	static char text[512], err[512];
+	struct ur_view v;
+
+	set("dev", dev);
+	*text = 0;
+	for (unsigned i = 0; i < ur_view_count(); i++) {
+		if (ur_view_open(&v, i, err, sizeof(err)))
+			return err;
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", i ? "," : "", v.device.info.ifname);
+		ur_view_close(&v);
+	}
+	return text;
+}
+
+/* A pattern or a network is all interfaces that fit, in the order of their names, but for those that stand before it. */
+static void shared__all_that_fit(void)
+{
+	plain();
+	CU_ASSERT_EQUAL_FATAL(system("ip link add fit10 type veth peer name fit2 && ip addr add 10.9.9.10/24 dev fit10 && "
+				     "ip addr add 10.9.9.2/24 dev fit2 && ip link set fit10 up && ip link set fit2 up"),
+			      0);
+	CU_ASSERT_STRING_EQUAL(devices("fit*"), "fit2,fit10");
+	CU_ASSERT_STRING_EQUAL(devices("10.9.9.0/24"), "fit2,fit10");
+	CU_ASSERT_STRING_EQUAL(devices("fit10,10.9.9.0/25"), "fit10,fit2");
+	CU_ASSERT_STRING_EQUAL(devices("fit1*, 10.9.9.2"), "fit10,fit2");
+	CU_ASSERT_PTR_NOT_NULL(strstr(devices("fit*,10.9.9.2"), "names interface 'fit2' twice"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(devices("fit10,nofit*"), "no network interface that is up"));
+	CU_ASSERT_EQUAL(system("ip addr add 10.9.9.2/32 dev fit10"), 0);
+	CU_ASSERT_PTR_NOT_NULL(strstr(devices("10.9.9.2"), "matches fit2 and fit10: choose one"));
+	set("dev", "");
+	CU_ASSERT_EQUAL(system("ip link del fit2"), 0);
+}
+
 static void settings__refused(void)
 {
 	static const struct {
@@ -155,7 +191,7 @@ static void settings__refused(void)
 		{"lo", "net_null0", "", "", "", EINVAL, "has its own addresses"},
 		{"", "net_null0", "0000:03:00.0", "10.0.0.1/24", "", EINVAL, "name two devices"},
 		{"no-such-if", "", "", "", "", ENODEV, "does not exist"},
-		{"a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q", "", "", "", "", EINVAL, "names 17 interfaces"},
+		{"a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q", "", "", "", "", EINVAL, "names more than 16 interfaces"},
 		{",lo", "", "", "", "", EINVAL, "empty item"},
 	};
 
@@ -180,5 +216,6 @@ void ur_suite_view(void)
 	CU_add_test(s, "owned__key", owned__key);
 	CU_add_test(s, "shared__loopback", shared__loopback);
 	CU_add_test(s, "shared__several", shared__several);
+	CU_add_test(s, "shared__all_that_fit", shared__all_that_fit);
 	CU_add_test(s, "settings__refused", settings__refused);
 }
