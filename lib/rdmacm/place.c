@@ -2,7 +2,7 @@
 /*
  * On which device an id is, in a process with several; rdma_bind_addr(3). One that is bound to nothing is on the first. A local address
  * belongs to one device; without one the destination decides, as the kernel's routes do. An id that is bound to all addresses has a twin on
- * each other device, which holds its port there and listens for it; the program never sees a twin.
+ * each other device, which holds its port there and listens for it, until the id is destroyed; the program never sees a twin.
  *
  * Nobody holds two engines' locks here, but for ur_id_lock_all.
  */
@@ -116,31 +116,36 @@ void ur_id_set_device(struct ur_id *u, struct ur_id_device *d)
 	__atomic_store_n(&u->engine, d->engine, __ATOMIC_RELEASE);
 }
 
-static void take_port_of(struct ur_id *u, struct ur_id *twin)
+/* rdma_resolve_addr has bound it to a wildcard on one device alone, and binds it to another port if this one is taken on the new one. */
+static void bind_again(struct ur_id *u)
 {
-	ur_id_lock(twin);
-	u->bound = twin->bound;
-	twin->bound = false;
-	ur_id_unlock(twin);
+	const struct sockaddr_storage addr = u->id.route.addr.src_storage; /* with the port */
+
+	ur_id_lock(u);
+	u->state = UR_ID_IDLE;
+	ur_id_bind(u, (const struct sockaddr *)&addr);
+	ur_id_unlock(u);
 }
 
-/* With the port of its wildcard, which its twin has there. */
+/* A wildcard's twin there has the port, too: they change places. */
 static void move_to(struct ur_id *u, struct ur_id_device *to)
 {
-	struct ur_engine *from;
+	struct ur_id_device *from = u->device;
 	struct ur_id *t = u->twins;
+	bool bound;
 
 	while (t && t->device != to)
 		t = t->twins;
 	ur_id_lock(u);
-	from = u->engine;
-	if (u->state == UR_ID_IDLE || t) {
+	bound = u->bound && !t;
+	if (bound)
 		ur_id_unbind(u);
-		ur_id_set_device(u, to);
-	}
-	ur_engine_unlock(from);
+	ur_id_set_device(u, to);
 	if (t)
-		take_port_of(u, t);
+		ur_id_set_device(t, from);
+	ur_engine_unlock(from->engine);
+	if (bound)
+		bind_again(u);
 }
 
 static void go_to(struct ur_id *u, const struct ur_engine *e)
@@ -187,7 +192,6 @@ void ur_id_place_towards(struct ur_id *u, const struct sockaddr *src, const stru
 	if (s == UR_ID_IDLE && src)
 		e = ur_id_engine_with(src);
 	go_to(u, e ? e : ur_id_engine_towards(dst));
-	ur_id_free_twins(u); /* it will not listen */
 }
 
 /* --- twins --- */

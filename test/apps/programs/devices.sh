@@ -87,6 +87,12 @@ test_two_devices_late_address() {
 	grep -Eqx '10.78.0.1: [1-9][0-9]* messages on uroce1, failed [1-9][0-9]* times' "$TMP/client" || { cat "$TMP/server"; fail "not over uroce1"; return; }
 }
 
+# An id that has not reached one network tries another one, with the port that it has; the first device is that of the first.
+test_two_devices_resolve_again() {
+	build_addresses || return 1
+	UROCE_PORT=packet uroce_in "$NS2" -- "$TMP/addresses" again 10.77.0.99 10.78.0.1 4714 && DEVICES=eth1,eth0 test_link_local_scopes
+}
+
 # carried_by_both FILE BYTES: the counters in FILE and FILE.uroce1 show that each device sent a third of BYTES or more.
 carried_by_both() {
 	local f

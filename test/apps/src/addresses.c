@@ -5,6 +5,7 @@
  *   addresses names HOST SERVICE ADDRESS PORT      rdma_getaddrinfo of a name in /etc/hosts and one in /etc/services
  *   addresses fails CODE HOST SERVICE              rdma_getaddrinfo fails with this EAI code
  *   addresses resolve OWN OWN6 PEER PEER6 ABSENT   rdma_resolve_addr by ARP and neighbour discovery
+ *   addresses again ABSENT PEER PORT               an id that did not reach one address resolves another one, by another device
  *   addresses local OWN6_LINK_LOCAL IFACE PEER_LINK_LOCAL   scope ids
  *   addresses in-use PORT                          another process listens on PORT of all addresses
  *   addresses conflict 4|6 4|6 ERRNO               two wildcards on one port, by default
@@ -14,6 +15,7 @@
 #include <errno.h>
 #include <net/if.h>
 #include <netdb.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,6 +193,30 @@ static void resolve(char **arg)
 	destroy(id);
 }
 
+/* The port is the id's on each device. */
+static void again(char **arg)
+{
+	uint16_t port = (uint16_t)atoi(arg[2]);
+	struct rdma_cm_id *id, *other = make_id();
+	bool bound = false;
+
+	do {
+		id = make_id();
+		bound = !bound;
+		CHECK(!bound || !rdma_bind_addr(id, address("0.0.0.0", port, 0)));
+		for (int i = 0; i < 2; i++) {
+			CHECK(result(rdma_resolve_addr(id, NULL, address("203.0.113.1", 1, 0), 1000)) == ENETUNREACH);
+			CHECK(!rdma_resolve_addr(id, NULL, address(arg[0], 1, 0), 0) && wait_for(RDMA_CM_EVENT_ADDR_ERROR) == -ETIMEDOUT);
+		}
+		CHECK(!rdma_resolve_addr(id, NULL, address(arg[1], 1, 0), 2000) && !wait_for(RDMA_CM_EVENT_ADDR_RESOLVED));
+		CHECK(!bound || ntohs(rdma_get_src_port(id)) == port);
+		CHECK(!bound || result(rdma_bind_addr(other, address("0.0.0.0", port, 0))) == EADDRINUSE);
+		destroy(id);
+	} while (bound);
+	CHECK(!rdma_bind_addr(other, address("0.0.0.0", port, 0)));
+	destroy(other);
+}
+
 /* --- scopes --- */
 
 static int bind_scope(const char *text, unsigned scope)
@@ -283,8 +309,8 @@ int main(int argc, char **argv)
 		int args;
 		void (*run)(char **arg);
 	} commands[] = {
-		{"names", 4, names},   {"fails", 3, fails},	  {"resolve", 5, resolve},	   {"local", 3, local},
-		{"in-use", 1, in_use}, {"conflict", 3, conflict}, {"ack-timeout", 2, ack_timeout},
+		{"names", 4, names}, {"fails", 3, fails},   {"resolve", 5, resolve},   {"again", 3, again},
+		{"local", 3, local}, {"in-use", 1, in_use}, {"conflict", 3, conflict}, {"ack-timeout", 2, ack_timeout},
 	};
 
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
