@@ -294,7 +294,8 @@ int ur_engine_nic_open(struct ur_engine *e)
 		return err;
 	err = ur_registry_open(d.key, &e->registry);
 	if (err == EAGAIN) {
-		ur_engine_set_error("all 255 slots of this device are taken: end processes that use it ('ss -xap | grep uroce' shows who)");
+		ur_engine_set_error("all 255 slots of %s are taken: end processes that use it ('ss -xap | grep uroce' shows who)",
+				    e->info.ifname);
 		return err;
 	}
 	/* Any other failure (no descriptor is left) only means that the processes of this device do not know of one another. */
