@@ -252,7 +252,7 @@ bool ur_udp_errors(struct ur_udp *u)
 	for (int i = 0; i < 64; i++) {
 		struct sockaddr_in6 name = {.sin6_family = 0};
 		union ur_udp_control control;
-		uint8_t quote[UR_BTH_LEN]; /* of the datagram's payload, if the error had as much */
+		uint8_t quote[UR_QUOTE_LEN]; /* of the datagram's payload, if the error had as much */
 		struct iovec v = {.iov_base = quote, .iov_len = sizeof(quote)};
 		struct msghdr h = {.msg_name = &name,
 				   .msg_namelen = sizeof(name),

@@ -112,6 +112,8 @@ void ur_cm_unreachable(struct ur_cm *cm, const struct ur_gid *dst, ur_time now);
  * at a bounded rate. False when it does not count.
  */
 bool ur_cm_icmp_error(struct ur_cm *cm, const struct ur_undelivered *u, ur_time now);
+/* The slot of the process that sent the message which an ICMP error quotes; 0: it quotes none, or too little of it. */
+uint8_t ur_cm_quoted_slot(const struct ur_undelivered *u);
 
 /*
  * Which connections are to a process of this host (`here`, by the peer's address) that has ended (not `alive`, by its slot, which is the

@@ -15,6 +15,8 @@
 #define MAD_AT (UR_BTH_LEN + 8) /* after the DETH */
 #define TID_AT 8                /* in a MAD; 8 bytes */
 #define TID_LEN 8
+#define SLOT_AT 24 /* the top byte of the sender's communication id, or of a SIDR_REQ's request id */
+_Static_assert(UR_QUOTE_LEN >= MAD_AT + SLOT_AT + 4, "a quote tells whose it is");
 
 static bool waits_for(const struct ur_cm_conn *c, const struct ur_gid *dst)
 {
@@ -60,6 +62,11 @@ bool ur_cm_quotes(const uint8_t *quote, unsigned len, uint32_t psn, const uint8_
 	if (b.psn != psn)
 		return false;
 	return len < MAD_AT + TID_AT + TID_LEN || !memcmp(quote + MAD_AT + TID_AT, mad + TID_AT, TID_LEN);
+}
+
+uint8_t ur_cm_quoted_slot(const struct ur_undelivered *u)
+{
+	return quotes_a_mad(u->quote, u->len) && u->len > MAD_AT + SLOT_AT ? u->quote[MAD_AT + SLOT_AT] : 0;
 }
 
 static bool ends_request(struct ur_cm *cm, const struct ur_undelivered *u, ur_time now)

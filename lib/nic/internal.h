@@ -29,7 +29,8 @@ void ur_nic_flush(struct ur_nic *nic);
 bool ur_nic_unread(void *ctx, uint8_t to);
 /* A copy of the packet, contiguous, in one of the port's; NULL when there is none. */
 struct ur_pkt *ur_nic_copy(struct ur_nic *nic, const struct ur_pkt *p);
-/* Sends a copy with these flags to each other process, except to the one with the slot `but` (0: to all). */
+/* Sends a copy with these flags to another process; to each other process, except to the one with the slot `but` (0: to all). */
+void ur_nic_tell_sibling(struct ur_nic *nic, uint8_t slot, const struct ur_pkt *p, uint8_t flags);
 void ur_nic_tell_siblings(struct ur_nic *nic, const struct ur_pkt *p, uint8_t flags, uint8_t but);
 /* At a further lane: is a packet that all processes of this host get for the first one alone? */
 bool ur_nic_is_for_first_lane(const struct ur_nic *nic, const struct ur_pkt *p);
@@ -43,6 +44,12 @@ unsigned ur_nic_rx(struct ur_nic *nic, struct ur_queue *q);
 
 /* icmp.c: as ur_net_config.undelivered. */
 void ur_nic_undelivered(void *ctx, const struct ur_undelivered *u);
+/*
+ * As struct ur_port has it. Of the processes that share a steered port the kernel tells one, whichever: what is not about its packets it
+ * passes on, as a message of flags UR_PKT_TOLD. ur_nic_rx_told takes that, and passes nothing on.
+ */
+void ur_nic_port_undelivered(struct ur_port *port, const struct ur_undelivered *u);
+void ur_nic_rx_told(struct ur_nic *nic, const struct ur_pkt *p);
 /* As ur_tp_config.only_short. */
 void ur_nic_only_short(void *ctx, const struct ur_gid *dst, uint32_t path_mtu);
 

@@ -199,11 +199,6 @@ void ur_nic_leave_siblings(struct ur_nic *nic)
 	ur_tp_hide_tokens(nic->tp);
 }
 
-static void port_undelivered(struct ur_port *port, const struct ur_undelivered *u)
-{
-	ur_nic_undelivered(port->owner, u);
-}
-
 /* A capture wants to know when packets came. */
 static void nic_set_stamps(struct ur_nic *nic)
 {
@@ -217,7 +212,7 @@ void ur_nic_attach(struct ur_nic *nic, struct ur_port *port)
 	port->owner = nic;
 	nic_set_stamps(nic);
 	nic->routed = port->queue->caps & UR_QUEUE_BARE;
-	port->undelivered = port_undelivered;
+	port->undelivered = ur_nic_port_undelivered;
 	ur_net_set_routed(nic->net, nic->routed);
 	ur_tp_set_window(nic->tp, port->queue->rx_bytes);
 	ur_tp_set_copies(nic->tp, port->queue->caps & UR_QUEUE_COPIES);

@@ -241,24 +241,29 @@ struct ur_pkt *ur_nic_copy(struct ur_nic *nic, const struct ur_pkt *p)
 	return c;
 }
 
+void ur_nic_tell_sibling(struct ur_nic *nic, uint8_t slot, const struct ur_pkt *p, uint8_t flags)
+{
+	struct ur_pkt *c;
+
+	if (!nic->cfg.sibling || !nic->cfg.sibling(nic->cfg.ctx, slot))
+		return;
+	c = ur_nic_copy(nic, p);
+	if (!c) {
+		ur_count(&nic->counters, UR_C_TX_DROPPED);
+		return;
+	}
+	c->flags = flags;
+	ur_nic_out(nic, slot, &c, 1);
+}
+
 void ur_nic_tell_siblings(struct ur_nic *nic, const struct ur_pkt *p, uint8_t flags, uint8_t but)
 {
 	uint8_t slot[UR_NIC_OUTS];
 	unsigned n = nic->cfg.siblings ? nic->cfg.siblings(nic->cfg.ctx, slot) : 0;
 
-	for (unsigned i = 0; i < n; i++) {
-		struct ur_pkt *c;
-
-		if (slot[i] == nic->cfg.tp.slot || slot[i] == but || !nic->cfg.sibling(nic->cfg.ctx, slot[i]))
-			continue;
-		c = ur_nic_copy(nic, p);
-		if (!c) {
-			ur_count(&nic->counters, UR_C_TX_DROPPED);
-			continue;
-		}
-		c->flags = flags;
-		ur_nic_out(nic, slot[i], &c, 1);
-	}
+	for (unsigned i = 0; i < n; i++)
+		if (slot[i] != nic->cfg.tp.slot && slot[i] != but)
+			ur_nic_tell_sibling(nic, slot[i], p, flags);
 }
 
 #define EVERYBODY 0
@@ -327,14 +332,15 @@ static bool is_others(struct ur_nic *nic, const struct ur_pkt *p, uint8_t *to)
 	return true;
 }
 
-/* A whole frame, of another process, is parsed once more for that; it changes nothing but what parsing sets. */
+/* Bare ones come from the wire, by whichever process got them. A whole frame is parsed once more for that. */
 bool ur_nic_is_for_first_lane(const struct ur_nic *nic, const struct ur_pkt *p)
 {
 	struct ur_counters none = {{0}};
 	struct ur_pkt frame = *p;
+	uint32_t dqpn;
 
 	if (p->flags & UR_PKT_BARE)
-		return p->len >= UR_BTH_LEN && owner(nic, ur_get24(p->data + UR_BTH_QPN)) == EVERYBODY;
+		return !(p->flags & UR_PKT_LOCAL) && destination(p, &dqpn) && owner(nic, dqpn) == EVERYBODY;
 	return ur_frame_parse(&frame, &none) && frame.kind == UR_PKT_ROCE && owner(nic, frame.bth.dqpn) == EVERYBODY;
 }
 

@@ -394,10 +394,14 @@ static enum fate rx_one(struct ur_nic *nic, const struct ur_queue *q, struct ur_
 	}
 	if (ur_unlikely(nic->cfg.first_slot) && ur_nic_is_for_first_lane(nic, p))
 		return PLAIN;
-	if (ur_unlikely(p->flags & UR_PKT_LOCAL))
-		note_local(nic, q, p);
-	else
+	if (ur_likely(!(p->flags & UR_PKT_LOCAL))) {
 		note_received(nic, p);
+	} else if (ur_unlikely(p->flags & UR_PKT_BARE)) {
+		ur_nic_rx_told(nic, p);
+		return PLAIN;
+	} else {
+		note_local(nic, q, p);
+	}
 	return nic_rx_frame(nic, p, false) ? ALIKE : PLAIN;
 }
 

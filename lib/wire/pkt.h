@@ -75,6 +75,8 @@ enum ur_pkt_flag {
 	UR_PKT_COMPLETE = 32, /* to send: nothing is missing, the ICRC included; trains always are */
 	UR_PKT_BULK = 64,     /* between QPs of this host: it stands for a run of packets (bulk.h) */
 	UR_PKT_SLIM = 128,    /* between QPs of this host: what stands before its BTH means nothing, and no ICRC ends it (slim.h) */
+	/* No packet, but an ICMP error that the kernel has told another process of this host; it quotes `data` (lib/nic/icmp.c). */
+	UR_PKT_TOLD = UR_PKT_LOCAL | UR_PKT_BARE,
 };
 
 struct ur_queue; /* drivers/port.h */

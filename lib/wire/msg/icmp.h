@@ -41,6 +41,9 @@ enum ur_icmp_why {
 	UR_ICMP_PROHIBITED, /* a filter */
 };
 
+/* As much of a quoted packet as is looked at: from the BTH to the communication id of a CM message's sender. */
+#define UR_QUOTE_LEN 48
+
 /* The error that says a packet did not reach `dst`, which anybody can send in another's name. */
 struct ur_undelivered {
 	struct ur_gid dst;

@@ -114,6 +114,27 @@ test_connect_no_route() { must_fail_within 10 -a 198.51.100.1; }
 test_connect_no_host() { must_fail_within 20 -a 10.77.0.99; }
 
 # The script that doc/containers.md offers for CI, as it is: losses are repaired, and the status is the client's.
+# Processes share a UDP port: the kernel tells one of them of an ICMP error, by a hash of the addresses, and it is the wrong one of two every second time.
+must_be_told() {
+	local addr status
+	serve "$RPING" "$NS1" "$TMP/server" -- rping -s -P || return 1
+	for addr in "$@"; do
+		uroce_in "$NS1" -- timeout 20 rping -c -C 1 -a "$addr" >"$TMP/client" 2>&1
+		status=$?
+		# by its own patience the client would end after more than a minute
+		[ $status -ne 0 ] && [ $status -ne 124 ] && grep -q RDMA_CM_EVENT_UNREACHABLE "$TMP/client" ||
+			{ cat "$TMP/client"; fail "the client of $addr ended with $status"; return; }
+	done
+}
+test_unreachable_beside_another() {
+	local i status
+	for i in {11..18}; do ip -n "$NS2" addr add 10.77.0.$i/24 dev eth0 && ip -n "$NS2" addr add fd77::$i/64 dev eth0 nodad || return 1; done
+	UROCE_PORT=udp must_be_told 10.77.0.{11..18} fd77::{11..18}
+	status=$?
+	for i in {11..18}; do ip -n "$NS2" addr del 10.77.0.$i/24 dev eth0 && ip -n "$NS2" addr del fd77::$i/64 dev eth0; done
+	return $status
+}
+
 test_two_hosts() {
 	local hosts=$ROOT/doc/containers/two_hosts
 	SUDO_UID=0 SUDO_GID=0 UROCE=$UROCE timeout -k 5 60 sh "$hosts" 'rping -s -V -C 50' 'rping -c -V -C 50 -a 10.77.0.1' </dev/null >"$TMP/hosts" 2>&1 ||

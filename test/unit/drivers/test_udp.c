@@ -343,7 +343,7 @@ static void port__alone(void)
 }
 
 static struct ur_gid told;
-static uint8_t told_quote[UR_BTH_LEN];
+static uint8_t told_quote[UR_QUOTE_LEN];
 static unsigned told_len;
 static void tell(struct ur_port *p, const struct ur_undelivered *u)
 {

@@ -8,10 +8,11 @@
 
 void ur_suite_udp_icmp(void);
 
-#define TOLD 1280  /* the path MTU of the errors: the least that IPv6 has */
-#define LONGER 300 /* than a packet of PAYLOAD bytes, so that TOLD is too little for it */
-#define MANY 200   /* errors: more than are fetched in one go */
-#define QUOTE (40 + 8 + 12)
+#define TOLD 1280                  /* the path MTU of the errors: the least that IPv6 has */
+#define LONGER 300                 /* than a packet of PAYLOAD bytes, so that TOLD is too little for it */
+#define MANY 200                   /* errors: more than are fetched in one go */
+#define QUOTED (UR_QUOTE_LEN + 16) /* more than is looked at, from the BTH on */
+#define QUOTE (40 + 8 + QUOTED)
 
 static uint16_t sum16(const uint8_t *b, unsigned len)
 {
@@ -24,7 +25,12 @@ static uint16_t sum16(const uint8_t *b, unsigned len)
 	return (uint16_t)~s;
 }
 
-/* The headers of a RoCEv2 packet of ours, and a BTH that nobody has sent. */
+static uint8_t quoted(unsigned at)
+{
+	return (uint8_t)(at * 7);
+}
+
+/* The headers of a RoCEv2 packet of ours, and what nobody has sent. */
 static unsigned put_quote(bool v4, uint8_t *q)
 {
 	const struct ur_gid g = address(v4);
@@ -51,7 +57,9 @@ static unsigned put_quote(bool v4, uint8_t *q)
 	ur_put16(q + ip, UR_ROCE_PORT);
 	ur_put16(q + ip + 2, UR_ROCE_PORT);
 	ur_put16(q + ip + 4, 1100 - ip);
-	return ip + 8 + 12;
+	for (unsigned i = 0; i < QUOTED; i++)
+		q[ip + 8 + i] = quoted(i);
+	return ip + 8 + QUOTED;
 }
 
 /* The kernel computes the checksum of IPv6. */
@@ -174,7 +182,7 @@ static void unreachable__fails_no_send(void)
 static struct {
 	struct ur_undelivered u;
 	unsigned times;
-	uint8_t quote[12];
+	uint8_t quote[UR_QUOTE_LEN];
 } told;
 static void tell(struct ur_port *p, const struct ur_undelivered *u)
 {
@@ -187,7 +195,6 @@ static void tell(struct ur_port *p, const struct ur_undelivered *u)
 /* The owner judges what the packet quotes; a length that no hop has is nothing to judge. */
 static void told__what_is_quoted(void)
 {
-	static const uint8_t quote[12] = {0};
 	const struct {
 		bool v4;
 		uint8_t type, code;
@@ -222,8 +229,9 @@ static void told__what_is_quoted(void)
 		CU_ASSERT_EQUAL(told.u.hop_mtu, cases[i].hop_mtu);
 		CU_ASSERT_TRUE(told.u.hop_mtu || told.u.why == cases[i].why);
 		CU_ASSERT_TRUE(ur_gid_eq(&told.u.dst, &here) && ur_gid_eq(&told.u.from, &here));
-		CU_ASSERT_EQUAL(told.u.len, sizeof(quote));
-		CU_ASSERT_EQUAL(memcmp(told.quote, quote, sizeof(quote)), 0);
+		CU_ASSERT_EQUAL(told.u.len, UR_QUOTE_LEN);
+		for (unsigned k = 0; k < UR_QUOTE_LEN; k++)
+			CU_ASSERT_EQUAL(told.quote[k], quoted(k));
 	}
 }
 

@@ -2,8 +2,12 @@
 /* What goes from one process of a host to another: mailboxes that are full, slim packets, and the port that waits meanwhile. */
 #include <string.h>
 
+#include "base/bytes.h"
 #include "fault/inject.h"
 #include "nic_harness.h"
+#include "transport/state/qp_priv.h"
+#include "wire/hdr.h"
+#include "wire/msg/icmp.h"
 
 void ur_suite_siblings(void);
 
@@ -258,6 +262,134 @@ static void siblings__slim_uc(void)
 	close_host();
 }
 
+/* --- ICMP errors that the kernel has told the wrong process of --- */
+
+#define HOP 300 /* IP bytes: too few for path MTU 256 */
+
+/* NIC 0's port says so of a packet to NIC 3, and everybody has read it. */
+static void told(const struct ur_bth *bth, uint32_t comm_id, unsigned len, uint16_t hop_mtu)
+{
+	struct ur_port *port = h.n[0].nic->port;
+	uint8_t quote[200] = {0};
+
+	ur_bth_put(quote, bth);
+	ur_put32(quote + UR_BTH_LEN + 8 + 24, comm_id);
+	for (unsigned i = 0; i < 3; i++) {
+		nics_mail[i].sent = 0;
+		h.n[i].nic->counters.v[UR_C_DROP_ICMP_QUOTE] = h.n[i].nic->counters.v[UR_C_RX_OTHER_SLOT] = 0;
+	}
+	port->undelivered(port, &(struct ur_undelivered){.dst = nics_gid(&h, 3, false), .hop_mtu = hop_mtu, .quote = quote, .len = len});
+	for (unsigned i = 0; i < 3; i++)
+		ur_nic_poll(h.n[i].nic, h.now);
+}
+
+static uint64_t count_of(unsigned nic, enum ur_counter c)
+{
+	return h.n[nic].nic->counters.v[c];
+}
+
+/* What it is not told to, no process tells another. */
+static void expect_mail(unsigned to0, unsigned to1, unsigned to2)
+{
+	CU_ASSERT_EQUAL(nics_mail[0].sent, to0);
+	CU_ASSERT_EQUAL(nics_mail[1].sent, to1);
+	CU_ASSERT_EQUAL(nics_mail[2].sent, to2);
+}
+
+/* Whose packet it is a BTH does not say: all are asked. */
+static void icmp__finds_the_process_that_sent_it(void)
+{
+	struct ur_bth bth = {.opcode = UR_RC | UR_OP_WRITE_FIRST};
+
+	nics_open_bare_host(&h, 4, 3);
+	nics_mail_open(&h, 100);
+	h.n[0].nic->port->queue->caps |= UR_QUEUE_STEERED;
+	open_pair(1, 3, &a, &b);
+	h.stopped = 1u << 3;
+	CU_ASSERT_EQUAL(nics_post(&h, &a, IBV_WR_RDMA_WRITE, 1, 0, 1024, 3, 0), 0);
+	nics_run(&h, UR_NS_PER_MS);
+	bth.dqpn = ur_qp_num(b.qp);
+	bth.psn = a.qp->req.una;
+	told(&bth, 0, UR_BTH_LEN, HOP);
+	expect_mail(0, 1, 1);
+	CU_ASSERT_EQUAL(count_of(1, UR_C_NARROW_HOP), 1);
+	CU_ASSERT_EQUAL(nics_sum(&h, UR_C_NARROW_HOP), 1);
+	CU_ASSERT_EQUAL(nics_sum(&h, UR_C_DROP_ICMP_QUOTE), 2);
+	bth.psn = (bth.psn + 100) & 0xffffff; /* nobody's */
+	told(&bth, 0, 200, HOP);
+	expect_mail(0, 1, 1);
+	CU_ASSERT_EQUAL(nics_sum(&h, UR_C_DROP_ICMP_QUOTE), 3);
+	told(&bth, 0, UR_BTH_LEN - 1, HOP);                           /* nothing to judge by */
+	h.n[0].nic->port->queue->caps &= ~(unsigned)UR_QUEUE_STEERED; /* and what every process is told of */
+	told(&bth, 0, UR_BTH_LEN, HOP);
+	expect_mail(0, 0, 0);
+	h.stopped = 0;
+	nics_run(&h, UR_NS_PER_S);
+	nics_expect(&h, 1, 1, IBV_WC_SUCCESS);
+	nics_qp_destroy(&h, &a);
+	nics_qp_destroy(&h, &b);
+	close_host();
+}
+
+/* A message of the CM says whose it is, unless it is cut. */
+static void icmp__goes_by_the_communication_id(void)
+{
+	const struct ur_bth bth = {.opcode = UR_UD | UR_OP_SEND_ONLY, .dqpn = 1, .psn = 77};
+
+	nics_open_bare_host(&h, 4, 3);
+	nics_mail_open(&h, 100);
+	h.n[0].nic->port->queue->caps |= UR_QUEUE_STEERED;
+	told(&bth, 0x02123456, UR_QUOTE_LEN, 0);
+	expect_mail(0, 1, 0);
+	CU_ASSERT_EQUAL(count_of(0, UR_C_RX_OTHER_SLOT), 1);
+	CU_ASSERT_EQUAL(count_of(1, UR_C_DROP_ICMP_QUOTE), 1);
+	CU_ASSERT_EQUAL(nics_sum(&h, UR_C_DROP_ICMP_QUOTE), 1);
+	told(&bth, 0x01123456, UR_QUOTE_LEN, 0); /* ours, and not waiting */
+	expect_mail(0, 0, 0);
+	CU_ASSERT_EQUAL(count_of(0, UR_C_DROP_ICMP_QUOTE), 1);
+	told(&bth, 0x02123456, UR_BTH_LEN + 8 + 24, 0);
+	expect_mail(0, 1, 1);
+	told(&bth, 0xee123456, 200, 0); /* nobody has that slot */
+	expect_mail(0, 0, 0);
+	CU_ASSERT_EQUAL(nics_sum(&h, UR_C_DROP_ICMP_QUOTE), 0);
+	close_host();
+}
+
+/* What another process says is judged as what the wire says. */
+static void icmp__messages_are_judged(void)
+{
+	static const struct {
+		unsigned len;
+		uint8_t why;
+		uint16_t hop_mtu;
+		enum ur_counter counter;
+	} lies[] = {
+		{0, 0, 0, UR_C_DROP_ICMP_QUOTE},     {UR_BTH_LEN - 1, 0, HOP, UR_C_DROP_ICMP_QUOTE},
+		{UR_BTH_LEN, 3, 0, UR_C_DROP_ICMP},  {UR_BTH_LEN, 255, 0, UR_C_DROP_ICMP},
+		{UR_BTH_LEN, 0, 67, UR_C_DROP_ICMP}, {4000, 2, 68, UR_C_DROP_ICMP_QUOTE},
+	};
+	uint64_t before;
+	struct ur_pkt *p;
+
+	nics_open_bare_host(&h, 2, 2);
+	nics_mail_open(&h, 100);
+	for (unsigned i = 0; i < ur_array_size(lies); i++) {
+		before = count_of(1, lies[i].counter);
+		CU_ASSERT_EQUAL_FATAL(ur_queue_alloc(h.n[0].nic->port->queue, &p, 1), 1);
+		memset(p->data, 0x11, lies[i].len);
+		p->len = lies[i].len;
+		p->flags = UR_PKT_TOLD;
+		p->ttl = lies[i].why;
+		p->place = lies[i].hop_mtu;
+		p->dst = nics_gid(&h, 1, false);
+		CU_ASSERT_EQUAL_FATAL(ur_queue_tx(&nics_mail[1].queue, &p, 1), 1);
+		ur_nic_poll(h.n[1].nic, h.now);
+		CU_ASSERT_EQUAL(count_of(1, lies[i].counter), before + 1);
+	}
+	CU_ASSERT_EQUAL(nics_mail[0].sent, 0);
+	close_host();
+}
+
 /* --- a port that takes a system call to look at --- */
 
 static const struct ur_queue_ops *port_ops;
@@ -330,5 +462,8 @@ void ur_suite_siblings(void)
 	CU_ADD_TEST(s, siblings__datagrams);
 	CU_ADD_TEST(s, siblings__slim);
 	CU_ADD_TEST(s, siblings__slim_uc);
+	CU_ADD_TEST(s, icmp__finds_the_process_that_sent_it);
+	CU_ADD_TEST(s, icmp__goes_by_the_communication_id);
+	CU_ADD_TEST(s, icmp__messages_are_judged);
 	CU_ADD_TEST(s, port__waits_for_packets_of_this_host);
 }
