@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Event channels (rdma_create_event_channel(3), rdma_get_cm_event(3)). Every reader passes through read(2) on the channel's eventfd, so
- * O_NONBLOCK, signals and poll(2) work as on any descriptor; the descriptor is kept readable exactly while the queue holds events.
+ * Event channels (rdma_create_event_channel(3), rdma_get_cm_event(3)). Who finds no event passes through read(2) on the channel's eventfd,
+ * so O_NONBLOCK, signals and poll(2) work as on any descriptor. The descriptor is kept readable exactly while the queue holds events. Each
+ * event adds one to its counter, so that EPOLLET tells of each; otherwise it is touched only when the queue becomes empty. `told` is what
+ * the counter holds, and what readers have taken from it and not yet accounted for.
  */
 #define _GNU_SOURCE
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -15,6 +18,18 @@
 
 #define READER_TRIES 20
 #define READER_WAIT_US 500
+#define SPARES 64 /* events that are kept for the next ones: one thread makes them and another frees them, which costs malloc its locks */
+
+/* It is held for less than a sleep and a wake-up take: who finds it taken spins a little. */
+static void init_lock(pthread_mutex_t *lock)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
+	pthread_mutex_init(lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+}
 
 struct rdma_event_channel *rdma_create_event_channel(void)
 {
@@ -29,9 +44,10 @@ struct rdma_event_channel *rdma_create_event_channel(void)
 		free(ch);
 		return NULL;
 	}
-	pthread_mutex_init(&ch->lock, NULL);
+	init_lock(&ch->lock);
 	pthread_cond_init(&ch->acked, NULL);
 	ur_list_init(&ch->queue);
+	ur_list_init(&ch->spare);
 	atomic_init(&ch->holds, 1);
 	return &ch->ch;
 }
@@ -45,6 +61,8 @@ void ur_channel_release(struct ur_channel *ch)
 {
 	if (atomic_fetch_sub_explicit(&ch->holds, 1, memory_order_acq_rel) != 1)
 		return;
+	for (struct ur_list *n; (n = ur_list_pop(&ch->spare));)
+		free(ur_container_of(n, struct ur_event, link));
 	pthread_cond_destroy(&ch->acked);
 	pthread_mutex_destroy(&ch->lock);
 	free(ch);
@@ -89,33 +107,53 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 }
 
 /*
- * Makes the descriptor tell the truth about the queue; called with the mutex after every change. Clearing must not block even when
- * another reader got there first, whatever the descriptor's flags: RWF_NOWAIT (Linux 5.8). Without it a reader may wake for nothing.
- * Both calls are cancellation points, and a thread that is cancelled here would keep the mutex.
+ * Clearing must not block even when another reader got there first, whatever the descriptor's flags: RWF_NOWAIT (Linux 5.8). Without it a
+ * reader may wake for nothing. Both calls are cancellation points, and a thread that is cancelled here would keep the mutex.
  */
-static void sync_fd(struct ur_channel *ch)
+static void change_fd(struct ur_channel *ch)
 {
 	uint64_t v = 1;
 	struct iovec iov = {.iov_base = &v, .iov_len = sizeof(v)};
 	int saved = errno, state;
-	ssize_t n;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	if (ur_list_empty(&ch->queue))
-		n = preadv2(ch->ch.fd, &iov, 1, -1, RWF_NOWAIT);
-	else
-		n = write(ch->ch.fd, &v, sizeof(v));
-	(void)n; /* an empty or a full counter is as good */
+	if (ur_list_empty(&ch->queue)) {
+		if (preadv2(ch->ch.fd, &iov, 1, -1, RWF_NOWAIT) > 0)
+			ch->told -= v;
+	} else if (write(ch->ch.fd, &v, sizeof(v)) > 0) {
+		ch->told++;
+	}
 	pthread_setcancelstate(state, NULL);
 	errno = saved;
 }
 
+/* Makes the descriptor tell the truth about the queue; called with the mutex after every change but a new event. */
+static void sync_fd(struct ur_channel *ch)
+{
+	if (ur_list_empty(&ch->queue) != !ch->told)
+		change_fd(ch);
+}
+
+static struct ur_event *take_spare(struct ur_channel *ch)
+{
+	struct ur_list *n;
+
+	pthread_mutex_lock(&ch->lock);
+	n = ur_list_pop(&ch->spare);
+	ch->spares -= n != NULL;
+	pthread_mutex_unlock(&ch->lock);
+	return n ? ur_container_of(n, struct ur_event, link) : NULL;
+}
+
 struct ur_event *ur_event_new(enum rdma_cm_event_type type, struct ur_id *id, struct ur_id *owner)
 {
-	struct ur_event *e = calloc(1, sizeof(*e));
+	struct ur_event *e = take_spare((struct ur_channel *)owner->id.channel);
 
 	if (!e)
+		e = malloc(sizeof(*e));
+	if (!e)
 		return NULL;
+	memset(e, 0, offsetof(struct ur_event, pdata));
 	e->ev.event = type;
 	e->ev.id = &id->id;
 	e->ev.listen_id = owner != id ? &owner->id : NULL;
@@ -147,7 +185,7 @@ void ur_event_push(struct ur_event *e)
 	ur_list_add_tail(&e->owner->events, &e->mine);
 	if (e->ev.event == RDMA_CM_EVENT_CONNECT_REQUEST)
 		e->owner->unread_requests++;
-	sync_fd(ch);
+	change_fd(ch);
 	pthread_mutex_unlock(&ch->lock);
 }
 
@@ -161,12 +199,14 @@ void ur_event_send(struct ur_id *u, enum rdma_cm_event_type type, int status)
 	ur_event_push(e);
 }
 
-static struct ur_event *pop(struct ur_channel *ch)
+/* A thread that has read `taken` from the descriptor. */
+static struct ur_event *pop(struct ur_channel *ch, uint64_t taken)
 {
 	struct ur_event *e = NULL;
 	struct ur_list *n;
 
 	pthread_mutex_lock(&ch->lock);
+	ch->told -= taken;
 	n = ur_list_pop(&ch->queue);
 	if (n) {
 		e = ur_container_of(n, struct ur_event, link);
@@ -184,14 +224,9 @@ static struct ur_event *pop(struct ur_channel *ch)
 	return e;
 }
 
-static void announce_wait(struct ur_channel *ch)
+static void announce_wait(void)
 {
-	bool empty;
-
-	pthread_mutex_lock(&ch->lock);
-	empty = ur_list_empty(&ch->queue);
-	pthread_mutex_unlock(&ch->lock);
-	for (struct ur_engine *e = ur_engine_current(); e && empty; e = ur_engine_next(e))
+	for (struct ur_engine *e = ur_engine_current(); e; e = ur_engine_next(e))
 		if (ur_engine_started(e))
 			ur_engine_will_block(e);
 }
@@ -202,39 +237,44 @@ static void stop_waiting(struct ur_channel *ch)
 	ur_channel_release(ch);
 }
 
-/* The C library cancels a thread even when its read(2) has just taken the count, so the others are told again. */
-static void cancelled(void *channel)
-{
-	struct ur_channel *ch = channel;
+struct reader {
+	struct ur_channel *ch;
+	uint64_t taken; /* by read(2), and not yet accounted for */
+};
 
-	pthread_mutex_lock(&ch->lock);
-	sync_fd(ch);
-	pthread_mutex_unlock(&ch->lock);
-	stop_waiting(ch);
+/* The C library cancels a thread even when its read(2) has just taken the count, so the others are told again. */
+static void cancelled(void *reader)
+{
+	const struct reader *r = reader;
+
+	pthread_mutex_lock(&r->ch->lock);
+	r->ch->told -= r->taken;
+	sync_fd(r->ch);
+	pthread_mutex_unlock(&r->ch->lock);
+	stop_waiting(r->ch);
 }
 
-static int wait_and_pop(struct ur_channel *ch, struct ur_event **out)
+static int pop_or_wait(struct reader *r, struct ur_event **out)
 {
-	uint64_t v;
-
-	*out = NULL;
-	while (!*out) {
-		announce_wait(ch);
-		if (read(ch->ch.fd, &v, sizeof(v)) < 0)
+	pthread_testcancel(); /* as read(2) does, which an event that is there makes needless */
+	while (!(*out = pop(r->ch, r->taken))) {
+		r->taken = 0;
+		announce_wait();
+		if (read(r->ch->ch.fd, &r->taken, sizeof(r->taken)) < 0)
 			return errno;
-		*out = pop(ch);
 	}
 	return 0;
 }
 
 int ur_channel_get(struct ur_channel *ch, struct ur_event **out)
 {
+	struct reader r = {.ch = ch};
 	int err;
 
 	ur_channel_hold(ch);
 	atomic_fetch_add(&ch->waiting, 1);
-	pthread_cleanup_push(cancelled, ch);
-	err = wait_and_pop(ch, out);
+	pthread_cleanup_push(cancelled, &r);
+	err = pop_or_wait(&r, out);
 	pthread_cleanup_pop(0);
 	stop_waiting(ch);
 	return err;
@@ -249,6 +289,11 @@ void ur_event_ack(struct ur_event *e)
 	if (e->mc)
 		e->mc->unacked--;
 	pthread_cond_broadcast(&ch->acked);
+	if (ch->spares < SPARES) {
+		ch->spares++;
+		ur_list_add_tail(&ch->spare, &e->link);
+		e = NULL;
+	}
 	pthread_mutex_unlock(&ch->lock);
 	free(e);
 }
@@ -362,7 +407,7 @@ bool ur_channel_move(struct ur_id *u, struct ur_channel *to)
 	pthread_mutex_lock(&to->lock);
 	change_channel(u, to);
 	move_events(u, &moved, to);
-	sync_fd(to);
+	change_fd(to);
 	pthread_mutex_unlock(&to->lock);
 	return true;
 }

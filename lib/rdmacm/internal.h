@@ -60,6 +60,9 @@ struct ur_channel {
 	pthread_mutex_t lock;
 	pthread_cond_t acked;
 	struct ur_list queue; /* unread events */
+	struct ur_list spare; /* events that were acknowledged, for the next ones */
+	unsigned spares;
+	uint64_t told;        /* written into ch.fd, less what was read from it (channel.c) */
 	pthread_t reader;     /* who read the last event; valid when `was_read` */
 	bool was_read;
 	atomic_uint waiting; /* threads in ur_channel_get */

@@ -94,6 +94,46 @@ static void get__events_in_order(void)
 	rdma_destroy_event_channel(ch);
 }
 
+/* What the kernel has counted into an eventfd and nobody has read. */
+static unsigned count_in(int fd)
+{
+	char path[64], line[128];
+	unsigned n = 9999;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	while (fgets(line, sizeof(line), f))
+		sscanf(line, "eventfd-count: %x", &n);
+	fclose(f);
+	return n;
+}
+
+/* An event adds one, so that EPOLLET tells of each; a reader takes nothing while there are others. */
+static void get__leaves_the_descriptor_alone(void)
+{
+	struct rdma_event_channel *ch = make_channel();
+	struct rdma_cm_id *id = make_id(ch);
+
+	nonblocking(ch);
+	for (unsigned round = 0; round < 3; round++) {
+		for (unsigned i = 1; i <= 70; i++) {
+			raise_event(id, RDMA_CM_EVENT_ADDR_RESOLVED);
+			CU_ASSERT_EQUAL(count_in(ch->fd), i);
+		}
+		for (unsigned i = 1; i < 70; i++) {
+			expect(ch, id, RDMA_CM_EVENT_ADDR_RESOLVED);
+			CU_ASSERT_EQUAL(count_in(ch->fd), 70);
+		}
+		expect(ch, id, RDMA_CM_EVENT_ADDR_RESOLVED);
+		CU_ASSERT_EQUAL(count_in(ch->fd), 0);
+		expect_nothing(ch);
+	}
+	CU_ASSERT_EQUAL(rdma_destroy_id(id), 0);
+	rdma_destroy_event_channel(ch);
+}
+
 static void get__bad_arguments(void)
 {
 	struct rdma_event_channel *ch = make_channel();
@@ -267,6 +307,31 @@ static void get__interrupted_without_restart(void)
 	rdma_destroy_event_channel(w.ch);
 }
 
+/* It may be cancelled on its way into read(2), in it, or when that has just taken the count: the descriptor tells the truth. */
+static void get__cancelled(void)
+{
+	for (unsigned i = 0; i < 300; i++) {
+		struct worker w = {.ch = make_channel()};
+		pthread_t t;
+
+		w.id = make_id(w.ch);
+		CU_ASSERT_EQUAL_FATAL(pthread_create(&t, NULL, read_thread, &w), 0);
+		if (i % 3)
+			nanosleep(&(struct timespec){.tv_nsec = i * 1000}, NULL);
+		raise_event(w.id, RDMA_CM_EVENT_ADDR_RESOLVED);
+		pthread_cancel(t);
+		pthread_join(t, NULL);
+		CU_ASSERT_EQUAL(readable(w.ch), !ur_list_empty(&((struct ur_channel *)w.ch)->queue));
+		raise_event(w.id, RDMA_CM_EVENT_ADDR_RESOLVED);
+		CU_ASSERT_TRUE(readable(w.ch));
+		while (readable(w.ch))
+			expect(w.ch, w.id, RDMA_CM_EVENT_ADDR_RESOLVED);
+		CU_ASSERT_EQUAL_FATAL(((struct ur_id *)w.id)->unacked, 0);
+		CU_ASSERT_EQUAL(rdma_destroy_id(w.id), 0);
+		rdma_destroy_event_channel(w.ch);
+	}
+}
+
 /* --- migration --- */
 
 static void migrate__takes_unread_events_along(void)
@@ -393,7 +458,7 @@ static void event_str__names(void)
 	CU_ASSERT_STRING_EQUAL(rdma_event_str(RDMA_CM_EVENT_ADDR_RESOLVED), "RDMA_CM_EVENT_ADDR_RESOLVED");
 	CU_ASSERT_STRING_EQUAL(rdma_event_str(RDMA_CM_EVENT_TIMEWAIT_EXIT), "RDMA_CM_EVENT_TIMEWAIT_EXIT");
 	CU_ASSERT_STRING_EQUAL(rdma_event_str((enum rdma_cm_event_type)(RDMA_CM_EVENT_TIMEWAIT_EXIT + 1)), "UNKNOWN EVENT");
-	CU_ASSERT_STRING_EQUAL(rdma_event_str((enum rdma_cm_event_type)-1), "UNKNOWN EVENT");
+	CU_ASSERT_STRING_EQUAL(rdma_event_str((enum rdma_cm_event_type) - 1), "UNKNOWN EVENT");
 }
 
 void ur_suite_rdmacm_channel(void)
@@ -401,10 +466,12 @@ void ur_suite_rdmacm_channel(void)
 	CU_pSuite s = CU_add_suite("rdmacm_channel", verbs_fixture_init, NULL);
 
 	CU_add_test(s, "get__events_in_order", get__events_in_order);
+	CU_add_test(s, "get__leaves_the_descriptor_alone", get__leaves_the_descriptor_alone);
 	CU_add_test(s, "get__bad_arguments", get__bad_arguments);
 	CU_add_test(s, "create__without_descriptors", create__without_descriptors);
 	CU_add_test(s, "get__many_readers", get__many_readers);
 	CU_add_test(s, "get__interrupted_without_restart", get__interrupted_without_restart);
+	CU_add_test(s, "get__cancelled", get__cancelled);
 	CU_add_test(s, "destroy_id__unread_events_vanish", destroy_id__unread_events_vanish);
 	CU_add_test(s, "destroy_id__unread_requests_vanish", destroy_id__unread_requests_vanish);
 	CU_add_test(s, "destroy_id__waits_for_the_acknowledgement", destroy_id__waits_for_the_acknowledgement);
