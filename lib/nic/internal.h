@@ -6,7 +6,8 @@
 #include "nic/nic.h"
 #include "wire/frame.h"
 
-/* Sends one complete frame, to the port or to ourselves; takes it. */
+/* send.c: complete frames, to the port or to this host; takes them. */
+void ur_nic_send(struct ur_nic *nic, struct ur_pkt **pkts, unsigned n);
 void ur_nic_send_one(struct ur_nic *nic, struct ur_pkt *p);
 
 /* What others look at has changed: whether this process, and those that send to it, may leave packets out (bulk.h, slim.h). */
