@@ -107,9 +107,9 @@ unsigned ur_cm_shutdown(struct ur_cm *cm, bool again, ur_time now);
  */
 void ur_cm_unreachable(struct ur_cm *cm, const struct ur_gid *dst, ur_time now);
 /*
- * An ICMP error, which anybody can send in another's name, says so and quotes a packet. It counts for the request or lookup alone whose
- * last message to u->dst that is: by its PSN, which cannot be guessed, and as far as the quote reaches by its transaction id. Guesses count
- * at a bounded rate. False when it does not count.
+ * An ICMP error, which anybody can send in another's name, says so and quotes a packet. It counts for the request or lookup whose last
+ * message to u->dst that is, by its PSN, which cannot be guessed; and where the quote has the right transaction id as well, for all that
+ * wait for that host. Guesses count at a bounded rate. False when it does not count.
  */
 bool ur_cm_icmp_error(struct ur_cm *cm, const struct ur_undelivered *u, ur_time now);
 /* The slot of the process that sent the message which an ICMP error quotes; 0: it quotes none, or too little of it. */

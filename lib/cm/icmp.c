@@ -69,18 +69,21 @@ uint8_t ur_cm_quoted_slot(const struct ur_undelivered *u)
 	return quotes_a_mad(u->quote, u->len) && u->len > MAD_AT + SLOT_AT ? u->quote[MAD_AT + SLOT_AT] : 0;
 }
 
-static bool ends_request(struct ur_cm *cm, const struct ur_undelivered *u, ur_time now)
+/* How many requests end: those that are quoted, or `all` that wait for that host. */
+static unsigned end_requests(struct ur_cm *cm, const struct ur_undelivered *u, bool all, ur_time now)
 {
+	unsigned n = 0;
+
 	for (struct ur_list *l = cm->conns.next; l != &cm->conns; l = l->next) {
 		struct ur_cm_conn *c = ur_container_of(l, struct ur_cm_conn, link);
 
-		if (!waits_for(c, &u->dst) || !ur_cm_quotes(u->quote, u->len, c->psn, c->mad))
+		if (!waits_for(c, &u->dst) || !(all || ur_cm_quotes(u->quote, u->len, c->psn, c->mad)))
 			continue;
 		ur_cm_watch_saw_icmp(&c->watch, u);
 		stop_waiting(c, now);
-		return true;
+		n++;
 	}
-	return false;
+	return n + ur_cm_sidr_icmp_error(cm, u, all, now);
 }
 
 bool ur_cm_icmp_error(struct ur_cm *cm, const struct ur_undelivered *u, ur_time now)
@@ -89,8 +92,11 @@ bool ur_cm_icmp_error(struct ur_cm *cm, const struct ur_undelivered *u, ur_time 
 
 	if (!quotes_a_mad(u->quote, u->len) || !ur_bucket_take(&cm->wrong_quotes, WRONG_QUOTES, WRONG_QUOTE_NS, now))
 		return false;
-	if (!ends_request(cm, u, now) && !ur_cm_sidr_icmp_error(cm, u, now))
+	if (!end_requests(cm, u, false, now))
 		return false;
+	/* Hosts send few such errors, and one for a whole train: what a request has met that is quoted beyond doubt, all meet. */
+	if (u->len >= MAD_AT + TID_AT + TID_LEN)
+		end_requests(cm, u, true, now);
 	cm->wrong_quotes = before; /* it was no guess */
 	return true;
 }

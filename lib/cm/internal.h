@@ -328,7 +328,8 @@ void ur_cm_sidr_orphan(struct ur_cm_listener *l);
 void ur_cm_sidr_unreachable(struct ur_cm *cm, const struct ur_gid *dst, ur_time now);
 /* icmp.c: is the quoted MAD, of which there is at least the BTH, the one with this PSN that carried this message? */
 bool ur_cm_quotes(const uint8_t *quote, unsigned len, uint32_t psn, const uint8_t mad[UR_MAD_LEN]);
-bool ur_cm_sidr_icmp_error(struct ur_cm *cm, const struct ur_undelivered *u, ur_time now);
+/* How many lookups end: those whose message is quoted, or `all` that wait for that host. */
+unsigned ur_cm_sidr_icmp_error(struct ur_cm *cm, const struct ur_undelivered *u, bool all, ur_time now);
 void ur_cm_sidr_shutdown(struct ur_cm *cm, ur_time now);
 void ur_cm_sidr_fini(struct ur_cm *cm);
 /* cm.c: the connection a message is for, by both communication ids and the sender's address; NULL after counting the drop. */

@@ -149,18 +149,20 @@ void ur_cm_sidr_unreachable(struct ur_cm *cm, const struct ur_gid *dst, ur_time 
 	}
 }
 
-bool ur_cm_sidr_icmp_error(struct ur_cm *cm, const struct ur_undelivered *u, ur_time now)
+unsigned ur_cm_sidr_icmp_error(struct ur_cm *cm, const struct ur_undelivered *u, bool all, ur_time now)
 {
+	unsigned n = 0;
+
 	for (struct ur_list *l = cm->sidrs.next; l != &cm->sidrs; l = l->next) {
 		struct ur_cm_sidr *s = ur_container_of(l, struct ur_cm_sidr, link);
 
-		if (!waits_for(s, &u->dst) || !ur_cm_quotes(u->quote, u->len, s->psn, s->mad))
+		if (!waits_for(s, &u->dst) || !(all || ur_cm_quotes(u->quote, u->len, s->psn, s->mad)))
 			continue;
 		ur_cm_watch_saw_icmp(&s->watch, u);
 		stop_waiting(s, now);
-		return true;
+		n++;
 	}
-	return false;
+	return n;
 }
 
 int ur_cm_sidr_create(struct ur_cm *cm, void *owner, ur_cm_sidr_fn event, struct ur_cm_sidr **out)

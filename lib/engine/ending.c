@@ -132,6 +132,7 @@ static void say_goodbye(struct ur_nic *nic)
 			waiting = ur_cm_shutdown(nic->cm, false, nic->now);
 		} while ((waiting || ur_nic_next(nic) <= nic->now) && nic->now < until);
 	}
+	ur_nic_flush_mads(nic);
 }
 
 /* Destructors that run after this one find a closed device, not a held lock. True when its progress thread has ended, or there was none. */

@@ -56,6 +56,8 @@ void ur_nic_only_short(void *ctx, const struct ur_gid *dst, uint32_t path_mtu);
 
 /* QP 1. */
 void ur_nic_mad_init(struct ur_nic *nic);
+/* True when it has kept the packet, a message to QP 1, to send it soon together with others. */
+bool ur_nic_hold_mad(struct ur_nic *nic, struct ur_pkt *p);
 void ur_nic_send_mad(void *ctx, const struct ur_cm_addr *to, const uint8_t mad[UR_MAD_LEN], uint32_t psn);
 void ur_nic_rx_mad(struct ur_nic *nic, struct ur_pkt *p);
 bool ur_nic_other_answers(void *ctx, uint64_t service_id, const struct ur_gid *dst);

@@ -4,6 +4,7 @@
 
 #include "nic/internal.h"
 #include "wire/frame.h"
+#include "wire/train.h"
 
 #define SIBLINGS_NS (500 * UR_NS_PER_MS)
 
@@ -53,9 +54,96 @@ static void check_siblings(struct ur_timer *t, ur_time now)
 		ur_timer_arm(nic->wheel, t, now + SIBLINGS_NS);
 }
 
+/* --- messages that leave together --- */
+
+#define AT_ONCE 8 /* messages, and then one, or a train, in this time, so long the first of a train waits: */
+#define AT_ONCE_NS (50 * UR_NS_PER_US)
+#define TOGETHER 32 /* messages at most */
+
+static bool may_leave(struct ur_nic *nic)
+{
+	return ur_bucket_take(&nic->mads.at_once, AT_ONCE, AT_ONCE_NS, nic->now);
+}
+
+void ur_nic_flush_mads(struct ur_nic *nic)
+{
+	struct ur_pkt *t = nic->mads.train;
+
+	ur_timer_cancel(nic->wheel, &nic->mads.timer);
+	nic->mads.train = NULL;
+	if (t && t->len) {
+		may_leave(nic);
+		ur_nic_send_one(nic, t);
+	} else {
+		ur_pkts_release(&t, t != NULL);
+	}
+}
+
+static void send_held(struct ur_timer *t, ur_time now)
+{
+	(void)now;
+	ur_nic_flush_mads(ur_container_of(t, struct ur_nic, mads.timer));
+}
+
+/* Of two messages of one length: all but IPv4 identification and header checksum. */
+static bool is_same_way(const struct ur_pkt *a, const struct ur_pkt *b)
+{
+	const unsigned id = a->l3_off + 4u, sum = a->l3_off + 10u;
+
+	if (a->bth_off != b->bth_off || a->ip_version != b->ip_version)
+		return false;
+	if (a->ip_version == 6)
+		return !memcmp(a->data, b->data, a->bth_off);
+	return !memcmp(a->data, b->data, id) && !memcmp(a->data + id + 2, b->data + id + 2, sum - id - 2) &&
+	       !memcmp(a->data + sum + 2, b->data + sum + 2, a->bth_off - sum - 2);
+}
+
+static bool joins(struct ur_nic *nic, struct ur_pkt *p)
+{
+	const struct ur_queue *q = nic->port->queue;
+	struct ur_pkt *t = nic->mads.train;
+
+	return (!t->len || is_same_way(t, p)) && ur_train_append(t, p, ur_min_u32(q->train_pkts, TOGETHER), q->train_bytes);
+}
+
+static bool begins(struct ur_nic *nic, struct ur_pkt *p)
+{
+	struct ur_queue *q = nic->port->queue;
+
+	ur_nic_flush_mads(nic);
+	nic->mads.train = q->ops->alloc_train(q);
+	if (!nic->mads.train)
+		return false;
+	ur_timer_arm(nic->wheel, &nic->mads.timer, nic->now + AT_ONCE_NS);
+	return joins(nic, p);
+}
+
+static bool may_be_held(const struct ur_nic *nic, const struct ur_pkt *p)
+{
+	const struct ur_queue *q = nic->port->queue;
+
+	return nic->routed && !nic->faults && q->train_pkts > 1 && q->ops->alloc_train && p->kind == UR_PKT_ROCE &&
+	       !(p->flags & (UR_PKT_LOCAL | UR_PKT_GROUP));
+}
+
+/*
+ * The kernel takes as long for a train as for a packet, several microseconds. A few messages leave at once, as those of connections that
+ * are made one after another do; where there are many, they wait for more to the same host.
+ */
+bool ur_nic_hold_mad(struct ur_nic *nic, struct ur_pkt *p)
+{
+	if (!may_be_held(nic, p) || (!nic->mads.train && may_leave(nic)))
+		return false;
+	if (!(nic->mads.train && joins(nic, p)) && !begins(nic, p))
+		return false;
+	ur_pkts_release(&p, 1);
+	return true;
+}
+
 void ur_nic_mad_init(struct ur_nic *nic)
 {
 	ur_timer_init(&nic->siblings, check_siblings);
+	ur_timer_init(&nic->mads.timer, send_held);
 }
 
 /* Those on this host find out themselves. Into a VLAN a datagram of the kernel's would not go. */

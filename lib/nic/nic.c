@@ -54,7 +54,8 @@ static void nic_free(void *ctx, struct ur_pkt **pkts, unsigned n)
 
 static void nic_output(void *ctx, struct ur_pkt *p)
 {
-	ur_nic_send_one(ctx, p);
+	if (!ur_nic_hold_mad(ctx, p))
+		ur_nic_send_one(ctx, p);
 }
 
 static void nic_tell(void *ctx, const struct ur_pkt *p)

@@ -122,6 +122,11 @@ struct ur_nic {
 	struct ur_idents idents;            /* IPv4 identifications of what comes in */
 	struct ur_loop loop;                /* packets to ourselves */
 	struct ur_bucket narrow_reports;    /* calls of cfg.narrow */
+	struct {
+		struct ur_pkt *train;     /* messages to QP 1 that wait for more of them; NULL: none */
+		struct ur_timer timer;    /* they go then */
+		struct ur_bucket at_once; /* those that do not wait */
+	} mads;
 	struct ur_nic_path_mtu path_mtu[UR_NIC_PATH_MTUS]; /* by a hash of the address */
 	_Atomic(struct ur_qp *) doorbell;   /* QPs that rang since the last poll, newest first */
 };
@@ -192,6 +197,8 @@ int ur_nic_detach_mcast(struct ur_nic *nic, struct ur_qp *qp, const struct ur_gi
  */
 int ur_nic_join_mcast(struct ur_nic *nic, const struct ur_gid *group, uint16_t vlan, ur_time now);
 int ur_nic_leave_mcast(struct ur_nic *nic, const struct ur_gid *group, uint16_t vlan, ur_time now);
+/* What waits for more, a moment, goes now: the process ends. */
+void ur_nic_flush_mads(struct ur_nic *nic);
 /* Leaves all groups at once: the process ends. */
 void ur_nic_end_mcast(struct ur_nic *nic, ur_time now);
 /* IP bytes that a packet to this address may have: what the port carries, or less by the host's routes or for a hop that is narrower. */

@@ -219,6 +219,7 @@ void ur_nic_out_clear(struct ur_nic *nic)
 {
 	struct ur_list *l;
 
+	ur_pkts_release(&nic->mads.train, nic->mads.train != NULL);
 	while ((l = ur_list_pop(&nic->waiting)))
 		drop_backlog(nic, ur_container_of(l, struct ur_nic_out, link));
 	ur_loop_clear(&nic->loop);

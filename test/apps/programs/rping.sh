@@ -113,7 +113,6 @@ test_connect_no_listener() {
 test_connect_no_route() { must_fail_within 10 -a 198.51.100.1; }
 test_connect_no_host() { must_fail_within 20 -a 10.77.0.99; }
 
-# The script that doc/containers.md offers for CI, as it is: losses are repaired, and the status is the client's.
 # Processes share a UDP port: the kernel tells one of them of an ICMP error, by a hash of the addresses, and it is the wrong one of two every second time.
 must_be_told() {
 	local addr status
@@ -135,6 +134,13 @@ test_unreachable_beside_another() {
 	return $status
 }
 
+# A kernel answers few of so many requests.
+test_unreachable_many() {
+	UROCE_PORT=udp uroce_in "$NS1" -- timeout 20 cmtime -c 300 -s 10.77.0.2 >"$TMP/client" 2>&1
+	[ $? -ne 124 ] && same_count 300 'RDMA_CM_EVENT_UNREACHABLE' "$TMP/client" || { tail -n 9 "$TMP/client"; fail "some still wait"; }
+}
+
+# The script that doc/containers.md offers for CI, as it is: losses are repaired, and the status is the client's.
 test_two_hosts() {
 	local hosts=$ROOT/doc/containers/two_hosts
 	SUDO_UID=0 SUDO_GID=0 UROCE=$UROCE timeout -k 5 60 sh "$hosts" 'rping -s -V -C 50' 'rping -c -V -C 50 -a 10.77.0.1' </dev/null >"$TMP/hosts" 2>&1 ||

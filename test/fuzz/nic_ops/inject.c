@@ -61,8 +61,10 @@ struct before {
 	enum ibv_qp_state state[LANES];
 };
 
+/* What an earlier frame is answered with may still wait for more. */
 static void look(struct fuzz *f, struct before *b)
 {
+	ur_nic_flush_mads(f->side[VICTIM].nic);
 	b->counters = f->side[VICTIM].nic->counters;
 	b->bytes = f->victim_bytes;
 	b->frames = f->victim_frames;
@@ -108,6 +110,7 @@ static void check(struct fuzz *f, const struct before *b, const struct judgement
 {
 	uint32_t bad;
 
+	ur_nic_flush_mads(f->side[VICTIM].nic);
 	if (j->is == J_INERT)
 		check_counters(f, &b->counters, j->why);
 	if (!arena_check(&f->side[VICTIM].arena, &j->may, &bad))

@@ -91,6 +91,33 @@ static void icmp__ends_the_request_that_it_quotes(void)
 	}
 }
 
+/* A host may send one error for many requests: one that quotes the transaction id ends all that wait for it, a shorter one that request. */
+static void icmp__ends_all_requests_to_that_host(void)
+{
+	static const struct {
+		unsigned len, ended;
+	} t[] = {{MAD_AT + 15, 1}, {MAD_AT + 16, 5}, {LONG, 5}};
+
+	for (unsigned i = 0; i < ur_array_size(t); i++) {
+		struct hx_ep *c[5];
+		unsigned ended = 0;
+		struct hx h;
+
+		hx_init(&h, 21 + i);
+		h.fate = lose_all;
+		for (unsigned k = 0; k < ur_array_size(c); k++)
+			c[k] = hx_connect(&h, 0, SERVICE);
+		hx_run(&h, h.now + HX_MS);
+		CU_ASSERT_FALSE(icmp(&h, UR_CM_REQ, t[i].len, OTHER_PEER));
+		CU_ASSERT_TRUE(icmp(&h, UR_CM_REQ, t[i].len, GENUINE));
+		hx_run(&h, h.now + HX_MS);
+		for (unsigned k = 0; k < ur_array_size(c); k++)
+			ended += c[k]->got[UR_CM_EV_UNREACHABLE];
+		CU_ASSERT_EQUAL(ended, t[i].ended);
+		hx_fini(&h);
+	}
+}
+
 /* The PSNs of two messages in a row have nothing to do with one another: who has seen one can guess no other. */
 static void icmp__psns_cannot_be_guessed(void)
 {
@@ -170,6 +197,7 @@ void ur_suite_cm_icmp(void)
 	CU_pSuite s = CU_add_suite("cm_icmp", NULL, NULL);
 
 	CU_ADD_TEST(s, icmp__ends_the_request_that_it_quotes);
+	CU_ADD_TEST(s, icmp__ends_all_requests_to_that_host);
 	CU_ADD_TEST(s, icmp__psns_cannot_be_guessed);
 	CU_ADD_TEST(s, icmp__guesses_are_bounded);
 	CU_ADD_TEST(s, icmp__errors_about_qps_are_no_guesses);
