@@ -179,32 +179,18 @@ static const struct format *format_of(unsigned attr)
 	return attr >= UR_CM_REQ && attr - UR_CM_REQ < ur_array_size(formats) ? &formats[attr - UR_CM_REQ] : NULL;
 }
 
+/* A field lies within the eight bytes from its first on, all of which belong to the message: those at its end are runs of bytes. */
 static uint64_t get_bits(const uint8_t *msg, unsigned bit, unsigned width)
 {
-	uint64_t v = 0;
-
-	for (unsigned left = width; left;) {
-		unsigned in_byte = bit % 8, n = 8 - in_byte < left ? 8 - in_byte : left;
-		unsigned byte = (unsigned)msg[bit / 8] >> (8 - in_byte - n);
-
-		v = v << n | (byte & ((1u << n) - 1));
-		bit += n;
-		left -= n;
-	}
-	return v;
+	return ur_get64(msg + bit / 8) << bit % 8 >> (64 - width);
 }
 
 /* The bits on the wire must be zero. Bits of `v` above `width` are left out. */
 static void put_bits(uint8_t *msg, unsigned bit, unsigned width, uint64_t v)
 {
-	for (unsigned left = width; left;) {
-		unsigned in_byte = bit % 8, n = 8 - in_byte < left ? 8 - in_byte : left;
-		unsigned part = (unsigned)(v >> (left - n)) & ((1u << n) - 1);
+	uint8_t *at = msg + bit / 8;
 
-		msg[bit / 8] |= (uint8_t)(part << (8 - in_byte - n));
-		bit += n;
-		left -= n;
-	}
+	ur_put64(at, ur_get64(at) | v << (64 - width) >> bit % 8);
 }
 
 static uint64_t load(const uint8_t *member, unsigned size)
