@@ -33,7 +33,6 @@ int ur_cm_create(const struct ur_cm_config *c, struct ur_cm **out)
 	ur_list_init(&cm->sidrs);
 	ur_list_init(&cm->answered);
 	ur_shuffle_init(&cm->ids, c->random, 24);
-	ur_shuffle_init(&cm->psns, c->random, 24);
 	cm->guess_salt = ur_random_u64(c->random);
 	if (init_tables(cm, c->random)) {
 		ur_cm_destroy(cm);

@@ -86,7 +86,7 @@ struct ur_cm_config {
 	void (*trouble)(void *ctx, const struct ur_cm_trouble *t);
 	struct ur_wheel *wheel;
 	struct ur_counters *counters;
-	struct ur_random *random; /* where communication ids come from; outlives ur_cm_create */
+	struct ur_random *random; /* of communication ids and PSNs; outlives the CM */
 	uint64_t ca_guid;
 	uint32_t half_open; /* the most connections that are half-open; 0: UR_CM_HALF_OPEN */
 	uint8_t slot;       /* top byte of every communication id; messages for another slot are not ours */

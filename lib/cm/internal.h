@@ -14,6 +14,7 @@
 #define UR_CM_INTERNAL_H
 
 #include "base/bucket.h"
+#include "base/psn.h"
 #include "base/random.h"
 #include "base/table.h"
 #include "cm/cm.h"
@@ -106,7 +107,6 @@ struct ur_cm {
 	struct ur_list half_open; /* connections, oldest first */
 	uint32_t nhalf_open;
 	struct ur_shuffle ids; /* communication ids to come, without the slot */
-	struct ur_shuffle psns;        /* of packets to come */
 	struct ur_bucket wrong_quotes; /* ICMP errors that quote nothing of ours */
 	struct ur_bucket guesses[UR_CM_GUESSERS]; /* REQs by where they come from */
 	uint64_t guess_salt;
@@ -181,7 +181,7 @@ static inline uint64_t ur_cm_own_tid(const struct ur_cm_conn *c)
 /* In a packet whose PSN nobody can guess; returns it. */
 static inline uint32_t ur_cm_send(struct ur_cm *cm, const struct ur_cm_addr *to, const uint8_t *mad)
 {
-	uint32_t psn = ur_shuffle_next(&cm->psns);
+	uint32_t psn = ur_random_u32(cm->cfg.random) & UR_PSN_MASK;
 
 	cm->cfg.send(cm->cfg.ctx, to, mad, psn);
 	return psn;

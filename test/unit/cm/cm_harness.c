@@ -91,7 +91,6 @@ static bool is_in_use(void *ctx, uint32_t qpn, ur_time now)
 
 void hx_init(struct hx *h, uint64_t seed)
 {
-	struct ur_random random;
 	struct ur_seed s;
 
 	memset(h, 0, sizeof(*h));
@@ -110,8 +109,8 @@ void hx_init(struct hx *h, uint64_t seed)
 		*r = (struct side_ref){h, i};
 		h->side[i].gid = (struct ur_gid){.raw = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = (uint8_t)(i + 1)}};
 		s = ur_seed_of(seed + (unsigned)i);
-		ur_random_init(&random, &s);
-		c.random = &random;
+		ur_random_init(&h->side[i].random, &s);
+		c.random = &h->side[i].random;
 		c.wheel = h->wheel;
 		c.counters = &h->side[i].counters;
 		c.ca_guid = HX_GUID(i);

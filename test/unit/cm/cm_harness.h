@@ -47,6 +47,7 @@ struct hx_farewell {
 struct hx_side {
 	struct ur_cm *cm;
 	struct ur_counters counters;
+	struct ur_random random;
 	struct ur_gid gid;
 	bool other_answers;
 	uint32_t in_use; /* a QP that is, or 0 */

@@ -59,6 +59,7 @@ struct fixture {
 	struct ur_wheel *wheel;
 	struct ur_counters counters;
 	struct ur_cm *cm;
+	struct ur_random random;
 	struct ur_cm_conn *conn;
 	uint8_t sent[UR_MAD_LEN];
 	unsigned nsent;
@@ -96,12 +97,11 @@ static void setup(struct fixture *f, uint64_t guid)
 	struct ur_cm_config c = {.ctx = f, .send = keep, .other_answers = no_other, .counters = &f->counters, .ca_guid = guid, .slot = 9};
 
 	const struct ur_seed seed = ur_seed_of(0);
-	struct ur_random random;
 
 	memset(f, 0, sizeof(*f));
 	f->wheel = c.wheel = ur_wheel_create(0);
-	ur_random_init(&random, &seed);
-	c.random = &random;
+	ur_random_init(&f->random, &seed);
+	c.random = &f->random;
 	CU_ASSERT_EQUAL_FATAL(ur_cm_create(&c, &f->cm), 0);
 }
 
