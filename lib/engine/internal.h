@@ -39,6 +39,12 @@ struct ur_engine {
 	struct ur_engine *at[UR_LANES];
 	bool lacks_lanes;              /* of the first: one could not be made, and no more are tried; under UR_FORK_LANES */
 	struct ur_fault_spec *faults;  /* of the first: what is injected, also by lanes to come; NULL: nothing. Under its lock */
+	struct { /* what a further lane has found of a hop, for the first one, whose connection manager chooses path MTUs */
+		struct ur_errand errand;
+		atomic_bool on_its_way;
+		struct ur_gid dst;
+		uint16_t hop_mtu;
+	} narrow;
 	_Atomic(struct ur_errand *) errands; /* of the first: from other lanes, newest first */
 	pthread_mutex_t nic_lock; /* guards nic and everything below it */
 	int cancel_state;         /* of the thread that holds `nic_lock` */

@@ -99,14 +99,35 @@ static void put_group_farewells(void *ctx, const struct ur_gid *groups, unsigned
 		ur_farewells_put_groups(e->farewells, groups, n);
 }
 
+static void take_narrow(struct ur_errand *errand, ur_time now)
+{
+	struct ur_engine *lane = ur_container_of(errand, struct ur_engine, narrow.errand);
+
+	ur_net_narrow(lane->device->nic->net, &lane->narrow.dst, lane->narrow.hop_mtu, now);
+	atomic_store_explicit(&lane->narrow.on_its_way, false, memory_order_release);
+}
+
+/* One after the other: what finds another on its way is found again by the next connection. */
+static void tell_first_lane(struct ur_engine *lane, const struct ur_gid *dst, uint16_t hop_mtu)
+{
+	if (atomic_exchange_explicit(&lane->narrow.on_its_way, true, memory_order_acquire))
+		return;
+	lane->narrow.errand.run = take_narrow;
+	lane->narrow.dst = *dst;
+	lane->narrow.hop_mtu = hop_mtu;
+	ur_engine_errand(lane->device, &lane->narrow.errand);
+}
+
 /* On the wire nothing can be done for connections that are there. That they end is no mystery then. */
 static void narrow(void *ctx, const struct ur_gid *dst, uint32_t path_mtu, uint16_t hop_mtu)
 {
 	const uint32_t least = 256 + UR_PATH_OVERHEAD;
-	const struct ur_engine *e = ctx;
+	struct ur_engine *e = ctx;
 	const char *dev = e->nic->port->name;
 	char peer[UR_IP_TEXT];
 
+	if (e->lane && hop_mtu)
+		tell_first_lane(e, dst, hop_mtu);
 	ur_gid_ip(dst, peer);
 	if (hop_mtu >= least)
 		fprintf(stderr,
