@@ -61,6 +61,7 @@ enum {
 	UR_KEEPER_PID,  /* a pidfd of the process: children that it forked may keep the pipe open; perhaps there is none */
 };
 
-#define UR_KEEPER_NAME "uroce-keeper" /* its name and argv[0]; argv[1] is the process id of whom it is for, in its own pid namespace */
+/* Its name and argv[0]; argv[1] is the process id of whom it is for, in its own pid namespace, and argv[2] the interface. */
+#define UR_KEEPER_NAME "uroce-keeper"
 
 #endif

@@ -197,7 +197,7 @@ const char *ur_farewells_serve(struct ur_farewells *w)
 	if (w->memfd < 0)
 		return ur_limit_reason(w->err);
 	why = ur_adopter_objects();
-	err = why ? 0 : ur_keeper_start(w->memfd, &w->alive);
+	err = why ? 0 : ur_keeper_start(w->memfd, w->ifname, &w->alive);
 	close(w->memfd);
 	w->memfd = -1;
 	return err ? ur_limit_reason(err) : why;

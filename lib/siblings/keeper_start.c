@@ -13,6 +13,7 @@
 #ifdef UR_HAVE_KEEPER
 
 #include <fcntl.h>
+#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -43,6 +44,7 @@ struct start {
 	char *stack; /* two of them */
 	int program, page, pipe, pid;
 	char text[16]; /* our process id */
+	char ifname[IF_NAMESIZE];
 	int err;
 };
 
@@ -68,7 +70,7 @@ static int high(struct start *s, int fd)
 static int become_keeper(void *arg)
 {
 	struct start *s = arg;
-	char *argv[] = {(char[]){UR_KEEPER_NAME}, s->text, NULL}, *none[] = {NULL};
+	char *argv[] = {(char[]){UR_KEEPER_NAME}, s->text, s->ifname, NULL}, *none[] = {NULL};
 	int program = high(s, s->program), page = high(s, s->page), alive = high(s, s->pipe), pid = high(s, s->pid);
 
 	dup_fd(s, page, UR_KEEPER_PAGE);
@@ -159,7 +161,7 @@ static void close_fd(int fd)
 		close(fd);
 }
 
-int ur_keeper_start(int page, int *alive)
+int ur_keeper_start(int page, const char *ifname, int *alive)
 {
 	struct start s = {.page = page};
 	int ends[2], err;
@@ -171,6 +173,7 @@ int ur_keeper_start(int page, int *alive)
 	err = s.program < 0 ? errno : 0;
 	s.pid = (int)syscall(SYS_pidfd_open, getpid(), 0); /* Linux 5.3 */
 	snprintf(s.text, sizeof(s.text), "%d", (int)getpid());
+	snprintf(s.ifname, sizeof(s.ifname), "%s", ifname);
 	if (!err)
 		err = spawn_keeper(&s);
 	close_fd(s.pid);
@@ -190,9 +193,10 @@ bool ur_keeper_is_starting(void)
 	return false;
 }
 
-int ur_keeper_start(int page, int *alive)
+int ur_keeper_start(int page, const char *ifname, int *alive)
 {
 	(void)page;
+	(void)ifname;
 	(void)alive;
 	return ENOSYS;
 }

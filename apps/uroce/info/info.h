@@ -18,7 +18,7 @@ int ur_info_counters(const struct ur_device *d, bool all);
 int ur_info_prometheus(const char *prefix);
 /* pci.c: the PCI NICs of this host. 0. */
 int ur_info_pci(void);
-/* keeper.c: a line about the keeper of that process, if it has one. */
-void ur_info_keeper(pid_t of);
+/* keeper.c: a line about the keeper that the process has for that interface, if it has one. */
+void ur_info_keeper(pid_t of, const char *ifname);
 
 #endif

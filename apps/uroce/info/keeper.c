@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce info: the keeper of a process (keeper/farewell_page.h), whose arguments name that process. */
+/* uroce info: the keeper of a process for an interface (keeper/farewell_page.h), whose arguments name both. */
 #include "apps/uroce/info/info.h"
 
 #include <ctype.h>
@@ -42,26 +42,30 @@ static size_t read_text(const char *pid, const char *what, char *text, size_t ro
  * Anybody may call himself so; a process of another user is not believed. Its arguments are read last: the kernel fetches them from the
  * process's memory, and waits for as long as that is locked, which for a process that gets no CPU may be seconds. Its name is the kernel's.
  */
-static bool is_keeper(const char *pid, pid_t of)
+static bool is_keeper(const char *pid, pid_t of, const char *ifname)
 {
-	char name[32], args[64], *whose;
+	char name[32], args[64];
+	const char *whose, *where;
 	size_t n;
 
 	read_text(pid, "comm", name, sizeof(name));
 	if (strcmp(name, UR_KEEPER_NAME "\n") || !same_owner(pid, of))
 		return false;
 	n = read_text(pid, "cmdline", args, sizeof(args));
-	whose = args + strlen(args) + 1;
-	return n > sizeof(UR_KEEPER_NAME) && !strcmp(args, UR_KEEPER_NAME) && atoi(whose) == (int)of;
+	whose = args + sizeof(UR_KEEPER_NAME);
+	if (n <= sizeof(UR_KEEPER_NAME) || strcmp(args, UR_KEEPER_NAME) != 0 || atoi(whose) != (int)of)
+		return false;
+	where = whose + strlen(whose) + 1;
+	return where < args + n && !strcmp(where, ifname);
 }
 
-void ur_info_keeper(pid_t of)
+void ur_info_keeper(pid_t of, const char *ifname)
 {
 	DIR *d = opendir("/proc");
 	struct dirent *e;
 
 	while (d && (e = readdir(d)))
-		if (isdigit((unsigned char)e->d_name[0]) && is_keeper(e->d_name, of))
+		if (isdigit((unsigned char)e->d_name[0]) && is_keeper(e->d_name, of, ifname))
 			printf("        keeper %s\n", e->d_name);
 	if (d)
 		closedir(d);

@@ -84,7 +84,7 @@ int ur_info_processes(const struct ur_device *d)
 			printf("of user %u\n", (unsigned)p->uid);
 		if (p->known) {
 			print_uses(look, (int)p->pid, d->info.ifname);
-			ur_info_keeper(p->pid);
+			ur_info_keeper(p->pid, d->info.ifname);
 			print_copies(p);
 		}
 		for (unsigned k = 0; k < p->port_count; k++)

@@ -74,6 +74,25 @@ test_two_devices_cable_pulled() {
 		{ cat "$TMP/server"; fail "not as on hardware"; return; }
 }
 
+# Each device has a keeper, which ends the connections of that device when the program is killed.
+test_two_devices_killed() {
+	local s i keepers
+	gcc -O2 -Wall -Wextra -Werror -o "$TMP/rails" "$here/src/rails.c" -lrdmacm -libverbs || return 1
+	serve 7480 "$NS1" "$TMP/server" -- "$TMP/rails" || return 1
+	s=$server
+	background "$NS2" "$TMP/client" --capture "$TMP/wire.pcapng" -- "$TMP/rails" 10.77.0.1 10.78.0.1
+	until_says "$TMP/client" '^10.77.0.1: works' && until_says "$TMP/client" '^10.78.0.1: works' || { cat "$TMP/server"; return 1; }
+	in_ns "$NS1" "$UROCE" info --dev "$DEVICES" >"$TMP/info"
+	keepers=$(grep -E '^(interface| *keeper)' "$TMP/info" | awk '{ printf "%s ", $1 }')
+	[ "$keepers" = 'interface keeper interface keeper ' ] && [ "$(grep '^ *keeper' "$TMP/info" | sort -u | wc -l)" = 2 ] || { cat "$TMP/info"; fail "keepers"; return; }
+	kill -KILL "$(program "$s")"
+	until_says "$TMP/client" '^10.77.0.1: failed' && until_says "$TMP/client" '^10.78.0.1: failed' || return 1
+	stop "$server"
+	for i in 77:wire 78:wire.uroce1; do
+		tshark -r "$TMP/${i#*:}.pcapng" -Y "infiniband.mad.attributeid == 0x15 && ip.src == 10.${i%:*}.0.1" 2>/dev/null | grep -q . || { fail "no DREQ in ${i#*:}"; return; }
+	done
+}
+
 # A device that has no address when the program starts is used once it has one.
 test_two_devices_late_address() {
 	gcc -O2 -Wall -Wextra -Werror -o "$TMP/rails" "$here/src/rails.c" -lrdmacm -libverbs || return 1

@@ -72,7 +72,7 @@ static void keeper_of_the_dead(void)
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &old);
-	WANT(ur_keeper_start(page_fd, &alive) == 0);
+	WANT(ur_keeper_start(page_fd, "lo", &alive) == 0);
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	close(alive);
 }
