@@ -106,6 +106,18 @@ test_two_devices_late_address() {
 	grep -Eqx '10.78.0.1: [1-9][0-9]* messages on uroce1, failed [1-9][0-9]* times' "$TMP/client" || { cat "$TMP/server"; fail "not over uroce1"; return; }
 }
 
+# One that is down when the program starts is used once it is up; until then there is the other one.
+test_two_devices_first_is_down() {
+	local status
+	ip -n "$NS1" link set eth0 down
+	serve 7174 "$NS1" "$TMP/server" -- rping -s -P && uroce_in "$NS2" -- rping -c -V -C 10 -a 10.78.0.1
+	status=$?
+	ip -n "$NS1" link set eth0 up
+	wait_carrier "$NS1" eth0 && wait_carrier "$NS2" eth0 && [ $status = 0 ] || { cat "$TMP/server"; return 1; }
+	uroce_in "$NS2" -- rping -c -V -C 10 -a 10.77.0.1 || { cat "$TMP/server"; return 1; }
+	same_count 1 "^uroce: interface 'eth0' is down: .* until 'ip link set dev eth0 up'$" "$TMP/server"
+}
+
 # An id that has not reached one network tries another one, with the port that it has; the first device is that of the first.
 test_two_devices_resolve_again() {
 	build_addresses || return 1
