@@ -281,7 +281,7 @@ int ur_device_expand(struct ur_config *c, char *err, size_t errlen)
 	if (r)
 		return r;
 	if (all.n > UR_DEVICES) {
-		snprintf(err, errlen, "--dev %s names more than %u interfaces: a process can have %u devices at most", c->dev, UR_DEVICES,
+		snprintf(err, errlen, "--dev %s names more than %d interfaces: a process can have %d devices at most", c->dev, UR_DEVICES,
 			 UR_DEVICES);
 		return EINVAL;
 	}

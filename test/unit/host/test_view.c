@@ -169,6 +169,29 @@ static void shared__all_that_fit(void)
 	CU_ASSERT_EQUAL(system("ip link del fit2"), 0);
 }
 
+static void shared__too_many_fit(void)
+{
+	char name[32], words[256];
+
+	plain();
+	for (int i = 0; i <= UR_DEVICES / 2; i++) {
+		snprintf(name, sizeof(name), "many%d", i);
+		snprintf(words, sizeof(words),
+			 "n=%s; ip link add $n type veth peer name ${n}p && for j in $n ${n}p; do "
+			 "ip addr add 10.9.9.%d/32 dev $j && ip link set $j up; done",
+			 name, i);
+		CU_ASSERT_EQUAL(system(words), 0);
+	}
+	CU_ASSERT_PTR_NOT_NULL(strstr(devices("many*"), "--dev many* names more than 16 interfaces"));
+	CU_ASSERT_STRING_EQUAL(devices("many?,many0p"), "many0,many1,many2,many3,many4,many5,many6,many7,many8,many0p");
+	CU_ASSERT_PTR_NOT_NULL(strstr(devices("many?,many?p"), "names more than 16 interfaces"));
+	set("dev", "");
+	for (int i = 0; i <= UR_DEVICES / 2; i++) {
+		snprintf(words, sizeof(words), "ip link del many%d", i);
+		CU_ASSERT_EQUAL(system(words), 0);
+	}
+}
+
 static void settings__refused(void)
 {
 	static const struct {
@@ -217,5 +240,6 @@ void ur_suite_view(void)
 	CU_add_test(s, "shared__loopback", shared__loopback);
 	CU_add_test(s, "shared__several", shared__several);
 	CU_add_test(s, "shared__all_that_fit", shared__all_that_fit);
+	CU_add_test(s, "shared__too_many_fit", shared__too_many_fit);
 	CU_add_test(s, "settings__refused", settings__refused);
 }
