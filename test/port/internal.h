@@ -64,7 +64,8 @@ struct ur_sim_port {
 	struct ur_gid addr, group[UR_SIM_MCAST]; /* of a bare port's host */
 	unsigned ngroups;
 	struct ur_sim_run run;
-	bool joins; /* by ur_sim_set_joins */
+	bool joins;   /* by ur_sim_set_joins */
+	uint8_t slot; /* by ur_sim_set_slot; 0: it has none */
 };
 
 /* A unit of frames that is due at the switch, or (to >= 0) at a port. */
@@ -94,6 +95,7 @@ struct ur_sim {
 	struct ur_pool free_trains;
 	unsigned outstanding, flying;
 	unsigned rx_ring, nports, nrules;
+	bool slots; /* some port has one */
 	struct ur_sim_rule_state rules[UR_SIM_RULES];
 	struct ur_fault_flows *flows;  /* NULL while no rule asks where packets stand */
 	struct ur_fault_origin origin; /* of what rules see */

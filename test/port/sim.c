@@ -366,6 +366,12 @@ void ur_sim_share(struct ur_sim *sim, unsigned i, unsigned with)
 	sim->ports[i].port.mac = sim->ports[with].port.mac;
 }
 
+void ur_sim_set_slot(struct ur_sim *sim, unsigned i, uint8_t slot)
+{
+	sim->ports[i].slot = slot;
+	sim->slots = true;
+}
+
 void ur_sim_set_addr(struct ur_sim *sim, unsigned i, const struct ur_gid *addr)
 {
 	sim->ports[i].addr = *addr;

@@ -6,7 +6,8 @@
  *
  * The switch forwards by the ports' MAC addresses and floods broadcast, multicast and unknown addresses; it returns nothing to the
  * port it came from. A port takes, as a NIC does, its own MAC, broadcast, the groups of set_mcast, and flooded unknown unicast.
- * Ports may share a MAC, as processes on one interface do (ur_sim_share): each gets what is for it, also from the other.
+ * Ports may share a MAC, as processes on one interface do (ur_sim_share): each gets what is for it, also from the other; and of packets for
+ * QPs only those of its slot, if it has one (ur_sim_set_slot), as sockets do that a filter chooses from.
  *
  * A port that offers trains sends each as one: it is one unit for the links and their faults, until a split makes several of it. On the
  * wire every frame has headers of its own, which are those of the train's first with its length and its number, whatever the NIC wrote.
@@ -65,6 +66,11 @@ struct ur_port *ur_sim_port(struct ur_sim *sim, unsigned i);
 struct ur_sim_link *ur_sim_tx(struct ur_sim *sim, unsigned i); /* from port i to the switch; may be changed at any time */
 struct ur_sim_link *ur_sim_rx(struct ur_sim *sim, unsigned i); /* from the switch to port i */
 void ur_sim_share(struct ur_sim *sim, unsigned i, unsigned with); /* port i takes over the MAC of port `with` */
+/*
+ * Of the ports with its MAC that have a slot, port i alone gets packets for QPs whose numbers have this one; what is for a slot that none
+ * of them has goes to the first.
+ */
+void ur_sim_set_slot(struct ur_sim *sim, unsigned i, uint8_t slot);
 
 /* The address of the host at port i, where the kernels of bare ports send what is for it. Before ur_sim_set_bare. */
 void ur_sim_set_addr(struct ur_sim *sim, unsigned i, const struct ur_gid *addr);

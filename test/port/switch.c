@@ -238,15 +238,44 @@ static bool has_mac(const struct ur_sim_port *p, const uint8_t *mac)
 	return memcmp(p->port.mac.b, mac, 6) == 0;
 }
 
+/* The QPN that a frame is for; false when it is for none, or for all. */
+static bool destination(const struct ur_sim_buf *b, uint32_t *dqpn)
+{
+	struct ur_fault_frame f;
+
+	if (!ur_fault_find_frame(b->pkt.data, b->pkt.len, &f))
+		return false;
+	*dqpn = f.bth.dqpn;
+	return *dqpn != 1 && *dqpn != UR_QPN_MCAST;
+}
+
+/* Of the ports with this MAC address that have a slot, the one that a packet for that QPN goes to; -1 for all. */
+static int chosen(const struct ur_sim *sim, const uint8_t *mac, uint32_t dqpn)
+{
+	int first = -1;
+
+	for (unsigned i = sim->nports; i-- > 0;) {
+		if (!sim->ports[i].slot || !has_mac(&sim->ports[i], mac))
+			continue;
+		if (sim->ports[i].slot == dqpn >> 16)
+			return (int)i;
+		first = (int)i;
+	}
+	return first;
+}
+
 static void forward(struct ur_sim *sim, unsigned from, struct ur_sim_buf *b)
 {
 	unsigned dst[UR_SIM_PORTS], n = 0;
 	bool known = false;
+	uint32_t dqpn;
+	int only;
 
 	for (unsigned i = 0; i < sim->nports; i++)
 		known |= has_mac(&sim->ports[i], b->pkt.data);
+	only = known && sim->slots && destination(b, &dqpn) ? chosen(sim, b->pkt.data, dqpn) : -1;
 	for (unsigned i = 0; i < sim->nports; i++)
-		if (i != from && (!known || has_mac(&sim->ports[i], b->pkt.data)))
+		if (i != from && (!known || (has_mac(&sim->ports[i], b->pkt.data) && (only < 0 || only == (int)i))))
 			dst[n++] = i;
 	for (unsigned i = 0; i < n; i++) {
 		struct ur_sim_buf *copy = i + 1 < n ? ur_sim_unit_copy(sim, b) : b;
