@@ -18,6 +18,25 @@ static enum ibv_qp_type type_of(const struct sim_qp *q)
 	return types[q->svc];
 }
 
+/* Datagrams and XRC are the first lane's. What it completes in and receives from may be used by other lanes' QPs. */
+static void choose_lane(struct prog *p, struct sim_qp *q)
+{
+	const struct sim_host *h = host_of(p, q);
+	struct ur_tp *tp;
+
+	q->nic = q->host;
+	if (h->lanes == 1)
+		return;
+	if (q->svc == RC || q->svc == UC)
+		q->nic = h->lane[below(p, h->lanes)];
+	p->stats->further += q->nic != q->host;
+	tp = nic_of(p, q)->tp;
+	ur_cq_share(q->scq->cq, tp);
+	ur_cq_share(q->rcq->cq, tp);
+	if (q->rq->srq)
+		ur_srq_share(q->rq->srq, tp);
+}
+
 bool qp_create(struct prog *p, struct sim_qp *q)
 {
 	struct sim_host *h = host_of(p, q);
@@ -29,6 +48,7 @@ bool qp_create(struct prog *p, struct sim_qp *q)
 				  .event = on_event,
 				  .sq_sig_all = q->sig_all};
 
+	choose_lane(p, q);
 	init.srq = q->svc == XRC ? NULL : q->rq->srq;
 	init.xrcd = q->svc == XRC && q->receives ? h->xrcd : NULL;
 	init.cap = (struct ibv_qp_cap){.max_send_wr = q->sends ? p->sq_wr : 0,
@@ -36,13 +56,13 @@ bool qp_create(struct prog *p, struct sim_qp *q)
 				       .max_send_sge = p->max_sge,
 				       .max_recv_sge = p->max_sge,
 				       .max_inline_data = 64};
-	if (ur_qp_create(h->nic->tp, &init, &q->qp))
+	if (ur_qp_create(nic_of(p, q)->tp, &init, &q->qp))
 		return false;
 	q->cap = init.cap;
 	q->qpn = ur_qp_num(q->qp);
 	q->path = (struct ur_net_path){.owner = NULL};
 	p->stats->services[q->svc]++;
-	SAY(p, "qp %u: created, type %d, number %#x%s", q->index, type_of(q), q->qpn, q->rq->srq ? ", with an SRQ" : "");
+	SAY(p, "qp %u: created in NIC %u, type %d, number %#x%s", q->index, q->nic, type_of(q), q->qpn, q->rq->srq ? ", with an SRQ" : "");
 	return true;
 }
 
@@ -60,7 +80,7 @@ static void new_epoch(struct sim_qp *q)
 
 static int modify(struct prog *p, struct sim_qp *q, const struct ibv_qp_attr *a, int mask)
 {
-	return ur_nic_modify_qp(host_of(p, q)->nic, q->qp, &q->path, a, mask | IBV_QP_STATE, p->w.now);
+	return ur_nic_modify_qp(nic_of(p, q), q->qp, &q->path, a, mask | IBV_QP_STATE, p->w.now);
 }
 
 #define CONNECT (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN)
@@ -106,7 +126,7 @@ static bool to_rts(struct prog *p, struct sim_qp *q, uint32_t mine, uint32_t the
 	if (modify(p, q, &a, rts_mask(q)))
 		return false;
 	if (q->svc == UD && one_in(p, 2))
-		q->attached = !ur_nic_attach_mcast(host_of(p, q)->nic, q->qp, &p->group);
+		q->attached = !ur_nic_attach_mcast(nic_of(p, q), q->qp, &p->group);
 	return true;
 }
 
@@ -210,11 +230,11 @@ static void before_the_end(struct prog *p, struct sim_qp *q)
 	if (q->rq->srq) {
 		do
 			world_step(&p->w, p->w.now);
-		while (p->w.mail[q->host].waiting || host_of(p, q)->nic->loop.head);
+		while (p->w.mail[q->nic].waiting || nic_of(p, q)->loop.head);
 		reap(p, q->rcq, UINT32_MAX);
 		q->rq->lost++;
 	}
-	if (q->attached && ur_nic_detach_mcast(host_of(p, q)->nic, q->qp, &p->group))
+	if (q->attached && ur_nic_detach_mcast(nic_of(p, q), q->qp, &p->group))
 		broke(p, "qp %u: cannot be detached from its group", q->index);
 	q->attached = false;
 }
@@ -251,7 +271,7 @@ void qp_destroy(struct prog *p, struct sim_qp *q)
 	before_the_end(p, q);
 	SAY(p, "qp %u: destroy", q->index);
 	leaves(p, q);
-	if (ur_nic_destroy_qp(host_of(p, q)->nic, q->qp, &q->path))
+	if (ur_nic_destroy_qp(nic_of(p, q), q->qp, &q->path))
 		broke(p, "qp %u: cannot be destroyed", q->index);
 	q->qp = NULL;
 	clean_cqs(p, q);

@@ -173,6 +173,38 @@ void fabric_one_host(struct fabric *f, struct ur_rng *r)
 	f->lifetime = mail_rtt(o) + f->tx[0].delay;
 }
 
+bool fabric_has_lanes(const struct fabric *f)
+{
+	return f->lanes.more[0] || f->lanes.more[1];
+}
+
+/*
+ * A small mailbox loses packets that came to the wrong lane. A train comes to that of its first packet, and may have packets for others:
+ * they arrive later than what comes to the right one after them.
+ */
+void fabric_lanes(struct fabric *f, struct ur_rng *r)
+{
+	const unsigned host = ur_rng_below(r, WORLD_HOSTS);
+
+	f->lanes.more[host] = 1 + ur_rng_below(r, LANES_MAX - 1);
+	f->lanes.more[!host] = ur_rng_below(r, 4) ? 0 : 1 + ur_rng_below(r, LANES_MAX - 1);
+	f->lanes.swapped = !ur_rng_below(r, 2);
+	f->lanes.breaks_in = ur_rng_below(r, 4) ? UR_SIM_PPM >> ur_rng_below(r, 8) : 0;
+	if (f->one.host)
+		return;
+	f->one.room = ur_rng_below(r, 4) ? NPKTS_ENOUGH : 1 + ur_rng_below(r, 1u << (1 + ur_rng_below(r, 13)));
+	f->one.toggled = ur_rng_below(r, 3) ? 0 : 1 + ur_rng_below(r, UR_SIM_PPM / 4);
+	for (unsigned i = 0; i < WORLD_HOSTS; i++) {
+		const bool mixed = f->port[!i].train_pkts > 1;
+
+		if (!f->lanes.more[i] || !f->port[i].bare)
+			continue;
+		f->ordered &= !mixed;
+		if (mixed || (f->lanes.swapped && f->one.room < NPKTS_ENOUGH))
+			f->faults += UR_SIM_PPM;
+	}
+}
+
 ur_time fabric_rtt(const struct fabric *f, uint64_t bytes)
 {
 	ur_time t = f->rtt;
@@ -208,6 +240,11 @@ void fabric_describe(const struct fabric *f, char *text, size_t size)
 		n += snprintf(text + n, size - (size_t)n,
 			      "  one host: mailboxes of %u packets, copies fail %u, go on and off %u, naps of %.1f us\n", f->one.room,
 			      f->one.unfetched, f->one.toggled, (double)f->one.nap / 1000);
+	if (fabric_has_lanes(f) && n > 0 && (size_t)n < size)
+		n += snprintf(text + n, size - (size_t)n,
+			      "  lanes: %u and %u%s, mailboxes of %u packets, copies go on and off %u, others break in %u\n",
+			      1 + f->lanes.more[0], 1 + f->lanes.more[1], f->lanes.swapped ? ", the wrong ones" : "", f->one.room,
+			      f->one.toggled, f->lanes.breaks_in);
 	if (f->says_mbps && n > 0 && (size_t)n < size)
 		n += snprintf(text + n, size - (size_t)n, "  ports say that they have %u Mbit/s\n", f->says_mbps);
 	if (f->rest && n > 0 && (size_t)n < size)

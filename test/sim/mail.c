@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hosts that are processes of one device: mailboxes between them instead of the fabric, and memory that each copies from the other. Packets
- * take no time here, but a process that naps lets them wait.
+ * Hosts that are processes of one device, and lanes: mailboxes between them instead of the fabric, and memory that each copies from the
+ * other. Packets take no time here, but a process that naps lets them wait.
+ *
+ * Lanes run at the same time. What can be seen of that in one thread: where a NIC looks at memory in the middle of a packet, another lane
+ * of its host may have a round.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -41,23 +44,72 @@ static bool mail_unread(struct ur_queue *q)
 	return box_of(q)->waiting != 0;
 }
 
+/* Of the same machine? */
+static bool are_near(const struct world *w, const struct mailbox *a, const struct mailbox *b)
+{
+	return b->world && (w->one.host || w->host[a - w->mail] == w->host[b - w->mail]);
+}
+
 static struct ur_queue *mail_to(void *ctx, uint8_t slot)
 {
-	struct world *w = ((struct mailbox *)ctx)->world;
+	const struct mailbox *m = ctx;
+	struct world *w = m->world;
 
-	for (unsigned i = 0; i < WORLD_HOSTS; i++)
-		if (w->mail[i].slot == slot)
+	for (unsigned i = 0; i < w->nnics; i++)
+		if (w->mail[i].slot == slot && are_near(w, m, &w->mail[i]))
 			return &w->mail[i].queue;
 	return NULL;
 }
 
 static unsigned mail_slots(void *ctx, uint8_t slot[UR_NIC_OUTS])
 {
-	const struct world *w = ((struct mailbox *)ctx)->world;
+	const struct mailbox *m = ctx;
+	const struct world *w = m->world;
+	unsigned n = 0;
 
-	for (unsigned i = 0; i < WORLD_HOSTS; i++)
-		slot[i] = w->mail[i].slot;
-	return WORLD_HOSTS;
+	for (unsigned i = 0; i < w->nnics; i++)
+		if (are_near(w, m, &w->mail[i]))
+			slot[n++] = w->mail[i].slot;
+	return n;
+}
+
+/* --- lanes that run meanwhile --- */
+
+static struct world *current; /* of the callbacks that have no context */
+
+static void break_in(struct world *w)
+{
+	unsigned lanes[LANES_MAX], n = 0;
+
+	if (!w->breaks_in || !w->in_round || w->broken_in || ur_rng_below(&w->rng, UR_SIM_PPM) >= w->breaks_in)
+		return;
+	for (unsigned i = 0; i < w->nnics; i++)
+		if (i != w->polled && w->host[i] == w->host[w->polled])
+			lanes[n++] = i;
+	if (!n)
+		return;
+	w->broken_in = true;
+	w->break_ins++;
+	ur_nic_poll(w->nic[lanes[ur_rng_below(&w->rng, n)]], w->now);
+	w->broken_in = false;
+}
+
+static bool lane_copy(void *to, const void *from, uint64_t len, bool write)
+{
+	(void)write;
+	break_in(current);
+	memcpy(to, from, len);
+	break_in(current);
+	return true;
+}
+
+static bool lane_populate(void *at, uint64_t len, bool write)
+{
+	(void)at;
+	(void)len;
+	(void)write;
+	break_in(current);
+	return true;
 }
 
 /* --- memory --- */
@@ -120,6 +172,7 @@ static enum ur_fetched_by mail_fetch(void *ctx, uint8_t slot, const struct ur_pi
 	for (unsigned i = 0; i < nfrom; i++)
 		w->bad_fetch += !from[i].region;
 	w->fetches++;
+	break_in(w);
 	if (ur_rng_below(&w->rng, UR_SIM_PPM) < w->one.unfetched) {
 		w->unfetched++;
 		nto = ur_rng_below(&w->rng, nto + 1); /* so many pieces come, and no more */
@@ -157,12 +210,18 @@ void mail_config(struct world *w, unsigned i, struct ur_nic_config *nc)
 	nc->fetch = mail_fetch;
 	nc->token = mail_token;
 	nc->tp.tokens = m->token;
+	current = w;
+	if (w->breaks_in) {
+		nc->tp.copy = lane_copy;
+		nc->tp.populate = lane_populate;
+	}
 }
 
 void mail_close(struct world *w)
 {
-	for (unsigned i = 0; i < WORLD_HOSTS && w->one.host; i++)
-		ur_loop_clear(&w->mail[i].loop);
+	for (unsigned i = 0; i < w->nnics && w->mailed; i++)
+		if (w->mail[i].world)
+			ur_loop_clear(&w->mail[i].loop);
 }
 
 /* When the host would do something. */
@@ -190,19 +249,33 @@ static void toggle(struct world *w, unsigned i)
 		w->mail[i].queue.caps ^= UR_QUEUE_FETCHES;
 }
 
+static unsigned round_of(struct world *w, unsigned i)
+{
+	unsigned moved;
+
+	w->polled = i;
+	w->in_round = true;
+	moved = ur_nic_poll(w->nic[i], w->now);
+	w->in_round = false;
+	w->moved[i] += moved;
+	return moved;
+}
+
 unsigned mail_poll(struct world *w, bool all)
 {
-	unsigned first = ur_rng_below(&w->rng, WORLD_HOSTS), moved = 0;
+	unsigned first = ur_rng_below(&w->rng, w->nnics), moved = 0;
 
-	for (unsigned k = 0; k < WORLD_HOSTS; k++) {
-		unsigned i = (first + k) % WORLD_HOSTS;
+	for (unsigned k = 0; k < w->nnics; k++) {
+		unsigned i = (first + k) % w->nnics;
 
 		if (!all && w->now < w->mail[i].awake)
 			continue;
 		toggle(w, i);
 		w->mail[i].called = false;
-		moved += ur_nic_poll(w->nic[i], w->now);
+		moved += round_of(w, i);
 		nap(w, i);
 	}
+	for (unsigned i = 0; i < w->nnics && w->nnics > WORLD_HOSTS && all; i++) /* handed on in a round that moved nothing else */
+		moved += w->mail[i].waiting;
 	return moved;
 }

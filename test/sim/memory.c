@@ -50,7 +50,7 @@ static uint8_t *put_red(uint8_t *at)
 
 static void board_init(struct prog *p, struct board *b, uint8_t *mem, uint32_t size)
 {
-	*b = (struct board){.mem = mem, .size = size, .stale = p->f.one.host};
+	*b = (struct board){.mem = mem, .size = size, .stale = p->f.one.host || fabric_has_lanes(&p->f)};
 	b->damaged = p->f.tx[0].corrupt || p->f.tx[1].corrupt ? p->mtu_bytes : 0;
 	b->v[0] = (struct version){.tag = ur_rng_u64(&p->rng), .to = size, .sure = true, .used = true};
 	pattern(mem, b->v[0].tag, 0, size);

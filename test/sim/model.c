@@ -120,7 +120,7 @@ static unsigned permitted(const struct prog *p, const struct sim_op *op)
 
 	may |= (op->may & S(IBV_WC_LOC_PROT_ERR)) | remote_may(p, op) | S(IBV_WC_WR_FLUSH_ERR);
 	/* What is lost since the next hop does not answer is lost unread. */
-	if (!reliable(op->qp) && p->w.nic[op->qp->host]->counters.v[UR_C_DROP_NEIGH])
+	if (!reliable(op->qp) && nic_of(p, op->qp)->counters.v[UR_C_DROP_NEIGH])
 		may |= S(IBV_WC_SUCCESS);
 	if (!reliable(op->qp))
 		return may;

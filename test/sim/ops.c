@@ -259,7 +259,7 @@ static bool aim_any(struct prog *p, struct sim_op *op, struct ibv_send_wr *wr)
 void ring(struct prog *p, struct sim_qp *q)
 {
 	if (ur_qp_doorbell(q->qp))
-		ur_nic_ring(host_of(p, q)->nic, q->qp);
+		ur_nic_ring(nic_of(p, q), q->qp);
 }
 
 static bool may_post(struct prog *p, const struct sim_qp *q, bool quiet)

@@ -179,7 +179,8 @@ struct sim_mw {
 enum { SRQ_BASIC, SRQ_XRC, SRQS };
 
 struct sim_host {
-	struct ur_nic *nic;
+	struct ur_nic *nic;              /* the first one */
+	unsigned lanes, lane[LANES_MAX]; /* which NICs of the world it has; that one is the first of them */
 	struct ur_pd *pd, *pd2;
 	struct memory m;
 	struct key key[KEYS];
@@ -200,7 +201,7 @@ enum life { UP, BROKEN, DOWN };
 enum cause { CAUSE_PROGRAM = 1, CAUSE_SEND = 2, CAUSE_RECV = 4 };
 
 struct sim_qp {
-	unsigned index, host;
+	unsigned index, host, nic; /* nic: of the world's, in which it lives until it is destroyed */
 	enum service svc;
 	bool sends, receives; /* an XRC QP does one of them */
 	bool attached;        /* to the group */
@@ -405,19 +406,22 @@ struct stats {
 	uint64_t waited[TENTHS];         /* requests, by the share that they took of the time that they may take without faults */
 	uint64_t peers[PEERS], keepless; /* worlds, by who has selective repeat; hosts that have it and no room to keep anything */
 	uint64_t one_host, bulk, fetches, unfetched; /* worlds on one host; bulk packets between its processes; copies, failed on purpose */
+	uint64_t lanes, further, other_slot, break_ins; /* worlds with lanes; QPs of further ones; packets at the wrong one; their rounds */
+	uint64_t reregistered;
 };
 
 struct prog_options {
 	uint64_t seed;
 	unsigned max_actions; /* stop the program after so many; UINT_MAX: never */
 	bool one_host;        /* the hosts are processes of one, whatever the seed says */
+	bool lanes;           /* there are lanes, likewise */
 	bool trace, packets;
 };
 
-struct sim_trace { /* of a host's engine */
+struct sim_trace { /* of a NIC */
 	struct ur_trace trace;
 	struct prog *p;
-	unsigned host;
+	unsigned nic;
 };
 
 struct prog {
@@ -427,7 +431,7 @@ struct prog {
 	struct prog_options o;
 	struct stats *stats;
 	struct sim_host host[WORLD_HOSTS];
-	struct sim_trace traces[WORLD_HOSTS];
+	struct sim_trace traces[WORLD_NICS];
 	struct sim_qp qp[2 * PAIRS_MAX];
 	unsigned nqp, nqp_max;
 	uint64_t clock;
@@ -486,6 +490,10 @@ bool key_register(struct prog *p, unsigned host, enum key_id id);
 void key_deregister(struct prog *p, unsigned host, enum key_id id);
 struct ur_ah *get_ah(struct prog *p, struct sim_host *h, unsigned to);
 void drop_ah(struct prog *p, struct sim_host *h, unsigned to);
+/* Registers it anew, and its keys stay. */
+void key_reregister(struct prog *p, unsigned host, enum key_id id);
+/* The transport of one of the lanes, for what they have in common. */
+struct ur_tp *any_tp(struct prog *p, const struct sim_host *h);
 bool is_quiet(const struct prog *p);
 /* Completions that a CQ may have to hold. */
 unsigned cq_room(const struct prog *p);
@@ -503,6 +511,11 @@ const char *teardown(struct prog *p);
 static inline struct sim_host *host_of(struct prog *p, const struct sim_qp *q)
 {
 	return &p->host[q->host];
+}
+
+static inline struct ur_nic *nic_of(const struct prog *p, const struct sim_qp *q)
+{
+	return p->w.nic[q->nic];
 }
 
 #endif

@@ -224,7 +224,9 @@ static void act_memory(struct prog *p)
 
 	if (!p->breaks)
 		return;
-	if (p->host[host].key[id].mr)
+	if (p->host[host].key[id].mr && p->host[host].lanes > 1 && one_in(p, 2))
+		key_reregister(p, host, id);
+	else if (p->host[host].key[id].mr)
 		key_deregister(p, host, id);
 	else if (!key_register(p, host, id))
 		broke(p, "host %u: cannot register memory again", host);
@@ -433,12 +435,12 @@ static void on_trace(struct ur_trace *trace, enum ur_trace_id id, const uint64_t
 	if ((id == UR_TRACE_TX || id == UR_TRACE_RX) && !t->p->o.packets)
 		return;
 	ur_trace_line(text, id, v);
-	say(t->p, "  host %u: %s", t->host, text);
+	say(t->p, "  NIC %u: %s", t->nic, text);
 }
 
-static void trace_hosts(struct prog *p)
+static void trace_nics(struct prog *p)
 {
-	for (unsigned i = 0; i < WORLD_HOSTS; i++) {
+	for (unsigned i = 0; i < p->w.nnics; i++) {
 		p->traces[i] = (struct sim_trace){{on_trace}, p, i};
 		/* Not ur_nic_set_trace, which has long messages sent as packets: what happens would not be what is to be shown. */
 		p->w.nic[i]->trace = &p->traces[i].trace;
@@ -456,7 +458,7 @@ static void describe(struct prog *p)
 	       "%.1f us\n",
 	       (unsigned long long)p->o.seed, text, p->nqp, p->mtu_bytes, p->max_len, p->sq_wr, p->rq_wr, p->max_sge,
 	       p->sins ? ", sins" : "", p->breaks ? ", breaks" : "", (double)p->pace / 1000);
-	trace_hosts(p);
+	trace_nics(p);
 	if (p->o.packets)
 		ur_sim_watch(p->w.sim, watch, p);
 }
@@ -499,11 +501,15 @@ static void add_fabric(const struct prog *p, struct stats *stats)
 	stats->fetches += p->w.fetches;
 	stats->unfetched += p->w.unfetched;
 	stats->one_host += p->f.one.host;
+	stats->lanes += fabric_has_lanes(&p->f);
+	stats->break_ins += p->w.break_ins;
 	stats->peers[p->f.port[0].selective + p->f.port[1].selective]++;
-	for (unsigned i = 0; i < WORLD_HOSTS; i++) {
+	for (unsigned i = 0; i < p->w.nnics; i++) {
 		stats->bulk += p->w.mail[i].bulk;
-		stats->keepless += p->f.port[i].selective && p->f.port[i].reorder_bytes == KEEPS_NOTHING;
+		stats->other_slot += p->w.nic[i]->counters.v[UR_C_RX_OTHER_SLOT];
 	}
+	for (unsigned i = 0; i < WORLD_HOSTS; i++)
+		stats->keepless += p->f.port[i].selective && p->f.port[i].reorder_bytes == KEEPS_NOTHING;
 	for (unsigned i = 0; i < TRAIN_STATS; i++)
 		stats->trains[i] += trains[i];
 }
@@ -514,6 +520,7 @@ const char *prog_run(const struct prog_options *o, struct stats *stats, unsigned
 	static struct sim_op ops[OPS_MAX];
 	static struct sim_recv recvs[RECVS_MAX];
 	struct prog *p = &prog;
+	struct ur_rng lanes;
 	unsigned leaked;
 
 	memset(p, 0, sizeof(*p));
@@ -521,13 +528,17 @@ const char *prog_run(const struct prog_options *o, struct stats *stats, unsigned
 	p->stats = stats;
 	p->ops = ops;
 	p->recvs = recvs;
+	lanes.state = ~o->seed;
+	lanes.state = ur_rng_u64(&lanes);
 	p->rng.state = ur_rng_u64(&(struct ur_rng){.state = o->seed}); /* mixed: neighbours have nothing in common */
 	fabric_random(&p->f, &p->rng);
 	if (one_in(p, 8) || o->one_host)
 		fabric_one_host(&p->f, &p->rng);
+	if (!ur_rng_below(&lanes, 4) || o->lanes) /* by numbers of their own: what all else of the seed is does not depend on them */
+		fabric_lanes(&p->f, &lanes);
 	world_init(&p->w, ur_rng_u64(&p->rng), &p->f);
 	run(p);
-	for (unsigned i = 0; i < WORLD_HOSTS * UR_C_COUNT; i++)
+	for (unsigned i = 0; i < p->w.nnics * UR_C_COUNT; i++)
 		stats->counters[i % UR_C_COUNT] += p->w.nic[i / UR_C_COUNT]->counters.v[i % UR_C_COUNT];
 	add_fabric(p, stats);
 	stats->virtual_ms += (p->w.now - UR_NS_PER_S) / UR_NS_PER_MS;

@@ -44,6 +44,11 @@ static void key_span(const struct memory *m, enum key_id id, uint8_t **from, uin
 	}
 }
 
+struct ur_tp *any_tp(struct prog *p, const struct sim_host *h)
+{
+	return p->w.nic[h->lane[h->lanes > 1 ? below(p, h->lanes) : 0]]->tp;
+}
+
 bool key_register(struct prog *p, unsigned host, enum key_id id)
 {
 	struct sim_host *h = &p->host[host];
@@ -54,7 +59,9 @@ bool key_register(struct prog *p, unsigned host, enum key_id id)
 	*k = (struct key){.base = from, .size = (size_t)(to - from), .access = key_access[id], .stale = k->stale};
 	k->iova = ur_rng_u64(&p->rng) >> 2 & ~63ull;
 	SAY(p, "host %u: register memory region %u", host, id);
-	return !ur_mr_reg(h->nic->tp, id == K_FOREIGN ? h->pd2 : h->pd, from, k->size, k->iova, k->access, &k->mr);
+	if (p->w.mail[host].world && p->w.breaks_in && h->lanes > 1 && one_in(p, 2))
+		k->access |= IBV_ACCESS_ON_DEMAND;
+	return !ur_mr_reg(any_tp(p, h), id == K_FOREIGN ? h->pd2 : h->pd, from, k->size, k->iova, k->access, &k->mr);
 }
 
 /* What is under way and refers to the region may fail from now on. */
@@ -73,27 +80,51 @@ static void doubt(struct prog *p, unsigned host, enum key_id id)
 			p->recvs[i].may |= 1u << IBV_WC_LOC_PROT_ERR, p->recvs[i].rq->tainted = true;
 }
 
-void key_deregister(struct prog *p, unsigned host, enum key_id id)
+static void let_go(struct prog *p, unsigned host, enum key_id id, struct ur_mr *mr)
 {
-	struct key *k = &p->host[host].key[id];
 	unsigned tries = 0;
 
-	SAY(p, "host %u: deregister memory region %u", host, id);
-	k->stale = k->mr->rkey;
-	doubt(p, host, id);
-	while (ur_mr_dereg(k->mr))
+	while (ur_mr_dereg(mr))
 		if (!world_step(&p->w, p->w.now + UR_NS_PER_MS) || ++tries == 1000) {
 			broke(p, "host %u: frames refer to memory region %u for ever", host, id);
 			return;
 		}
+}
+
+void key_deregister(struct prog *p, unsigned host, enum key_id id)
+{
+	struct key *k = &p->host[host].key[id];
+
+	SAY(p, "host %u: deregister memory region %u", host, id);
+	k->stale = k->mr->rkey;
+	doubt(p, host, id);
+	let_go(p, host, id, k->mr);
 	k->mr = NULL;
+}
+
+/* At the same place for those who name it, or at another one: then what is under way fails. */
+void key_reregister(struct prog *p, unsigned host, enum key_id id)
+{
+	struct key *k = &p->host[host].key[id];
+	struct ur_mr *old = k->mr, as = *old;
+
+	SAY(p, "host %u: register memory region %u anew", host, id);
+	p->stats->reregistered++;
+	if (one_in(p, 2)) {
+		doubt(p, host, id);
+		k->iova = as.iova = ur_rng_u64(&p->rng) >> 2 & ~63ull;
+	}
+	if (ur_mr_rereg(old, &as, &k->mr))
+		broke(p, "host %u: memory region %u cannot be registered anew", host, id);
+	else
+		let_go(p, host, id, old);
 }
 
 /* --- nothing is under way --- */
 
 bool is_quiet(const struct prog *p)
 {
-	for (unsigned i = 0; i < WORLD_HOSTS; i++)
+	for (unsigned i = 0; i < p->w.nnics; i++)
 		if (p->w.mail[i].waiting || p->w.nic[i]->loop.head || !ur_list_empty(&p->w.nic[i]->waiting))
 			return false;
 	return !ur_sim_in_flight(p->w.sim);
@@ -145,6 +176,9 @@ static bool setup_host(struct prog *p, unsigned i)
 	struct sim_host *h = &p->host[i];
 
 	*h = (struct sim_host){.nic = p->w.nic[i], .ncq = 1 + below(p, CQS_MAX)};
+	for (unsigned k = 0; k < p->w.nnics; k++)
+		if (p->w.host[k] == i)
+			h->lane[h->lanes++] = k;
 	memory_init(p, i);
 	if (ur_pd_create(h->nic->tp, &h->pd) || ur_pd_create(h->nic->tp, &h->pd2))
 		return false;
@@ -175,7 +209,7 @@ static void choose_qp(struct prog *p, struct sim_qp *q, unsigned host, enum serv
 	q->peer = peer;
 	q->life = DOWN;
 	q->own = (struct sim_rq){.host = host, .cap = q->receives ? p->rq_wr : 0, .qp = q, .p = p};
-	q->rq = svc == XRC && q->receives ? &h->srq[SRQ_XRC] : svc != XRC && one_in(p, 4) ? &h->srq[SRQ_BASIC] : &q->own;
+	q->rq = svc == XRC && q->receives ? &h->srq[SRQ_XRC] : svc != XRC && one_in(p, h->lanes > 1 ? 2 : 4) ? &h->srq[SRQ_BASIC] : &q->own;
 	q->scq = &h->cq[below(p, h->ncq)];
 	q->rcq = one_in(p, 2) ? q->scq : &h->cq[below(p, h->ncq)];
 	if (q->rq->cq)

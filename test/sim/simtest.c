@@ -2,11 +2,11 @@
 /*
  * Runs seeds: random programs of verbs on random fabrics, in virtual time, against a model.
  *
- *   simtest [--seeds N] [--first S] [--jobs N] [--minutes M] [--failures FILE] [--one-host] [--bulk N] [-v]
- *   simtest --seed S [--actions N] [--one-host] [--trace] [--packets]
+ *   simtest [--seeds N] [--first S] [--jobs N] [--minutes M] [--failures FILE] [--one-host] [--lanes] [--bulk N] [-v]
+ *   simtest --seed S [--actions N] [--one-host] [--lanes] [--trace] [--packets]
  *
- * In one of eight worlds the hosts are processes of one host, and with --one-host in all of them. With --bulk, so many bulk packets
- * have to move between such processes, or it is a failure.
+ * In one of eight worlds the hosts are processes of one host, and with --one-host in all of them; in one of four a host has lanes, and with
+ * --lanes in all of them. With --bulk, so many bulk packets have to move between such processes, or it is a failure.
  *
  * Prints each failing seed with the shortest beginning of its program that still fails, seeds a second, and 'N passed, N failed'. With
  * --minutes, or --seeds 0, it runs until the time is over or it is interrupted. A seed that crashes fails, and the rest goes on.
@@ -31,7 +31,7 @@ struct options {
 	unsigned jobs, actions;
 	double minutes;
 	uint64_t bulk; /* bulk packets that must move */
-	bool one, one_host, trace, packets, verbose;
+	bool one, one_host, lanes, trace, packets, verbose;
 	const char *failures;
 };
 
@@ -62,8 +62,9 @@ static double now_s(void)
 static void report(const struct options *o, uint64_t seed, unsigned actions, const char *what)
 {
 	char line[600];
-	int n = snprintf(line, sizeof(line), "seed %llu: %s; again with: simtest --seed %llu --actions %u%s --trace\n",
-			 (unsigned long long)seed, what, (unsigned long long)seed, actions, o->one_host ? " --one-host" : "");
+	int n = snprintf(line, sizeof(line), "seed %llu: %s; again with: simtest --seed %llu --actions %u%s%s --trace\n",
+			 (unsigned long long)seed, what, (unsigned long long)seed, actions, o->one_host ? " --one-host" : "",
+			 o->lanes ? " --lanes" : "");
 	int fd = o->failures ? open(o->failures, O_WRONLY | O_CREAT | O_APPEND, 0644) : -1;
 
 	n = n < (int)sizeof(line) ? n : (int)sizeof(line) - 1;
@@ -78,7 +79,7 @@ static void report(const struct options *o, uint64_t seed, unsigned actions, con
 /* The shortest beginning of the program that fails, by halving: fewer actions can do less harm, mostly. */
 static unsigned shorten(const struct options *o, uint64_t seed, unsigned actions, char *what, size_t size)
 {
-	struct prog_options po = {.seed = seed, .one_host = o->one_host};
+	struct prog_options po = {.seed = seed, .one_host = o->one_host, .lanes = o->lanes};
 	static struct stats unused;
 	unsigned lo = 0, hi = actions, done;
 
@@ -101,8 +102,12 @@ static unsigned shorten(const struct options *o, uint64_t seed, unsigned actions
 
 static void run_seed(const struct options *o, uint64_t seed, struct stats *stats)
 {
-	struct prog_options po = {
-		.seed = seed, .max_actions = o->actions, .one_host = o->one_host, .trace = o->trace, .packets = o->packets};
+	struct prog_options po = {.seed = seed,
+				  .max_actions = o->actions,
+				  .one_host = o->one_host,
+				  .lanes = o->lanes,
+				  .trace = o->trace,
+				  .packets = o->packets};
 	const char *broken;
 	char what[400];
 	unsigned actions;
@@ -248,6 +253,10 @@ static void print_stats(const struct stats *s)
 		printf("  fabric    %10llu %s\n", (unsigned long long)s->trains[i], train_stats[i]);
 	printf("  one host  %10llu worlds, %llu copies of %llu bulk packets, %llu failed on purpose\n", (unsigned long long)s->one_host,
 	       (unsigned long long)s->fetches, (unsigned long long)s->bulk, (unsigned long long)s->unfetched);
+	printf("  lanes     %10llu worlds, %llu QPs of further ones, %llu packets came to the wrong one, %llu rounds within another's, "
+	       "%llu regions registered anew\n",
+	       (unsigned long long)s->lanes, (unsigned long long)s->further, (unsigned long long)s->other_slot,
+	       (unsigned long long)s->break_ins, (unsigned long long)s->reregistered);
 	for (unsigned i = 0; i < PEERS; i++)
 		printf("  peers     %10llu worlds in which %s selective repeat\n", (unsigned long long)s->peers[i], peers[i]);
 	printf("  peers     %10llu hosts with it that keep nothing\n", (unsigned long long)s->keepless);
@@ -307,6 +316,8 @@ static bool parse(int argc, char **argv, struct options *o)
 			o->verbose = true;
 		else if (!strcmp(argv[i], "--one-host"))
 			o->one_host = true;
+		else if (!strcmp(argv[i], "--lanes"))
+			o->lanes = true;
 		else if (!strcmp(argv[i], "--trace"))
 			o->trace = true;
 		else if (!strcmp(argv[i], "--packets"))
@@ -326,8 +337,8 @@ int main(int argc, char **argv)
 
 	if (!parse(argc, argv, &o)) {
 		fprintf(stderr, "usage: simtest [--seeds N] [--first S] [--jobs N] [--minutes M] [--failures FILE] [--one-host] "
-				"[--bulk N] [-v]\n"
-				"       simtest --seed S [--actions N] [--one-host] [--trace] [--packets]\n");
+				"[--lanes] [--bulk N] [-v]\n"
+				"       simtest --seed S [--actions N] [--one-host] [--lanes] [--trace] [--packets]\n");
 		return 2;
 	}
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

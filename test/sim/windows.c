@@ -11,11 +11,11 @@
 
 static bool make(struct prog *p, struct sim_mw *w)
 {
-	struct sim_host *h = &p->host[w->host];
+	const struct sim_host *h = &p->host[w->host];
 
 	w->st = W_FREE;
 	w->owner = NULL;
-	return !ur_mw_alloc(h->nic->tp, h->pd, w->two ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1, &w->mw);
+	return !ur_mw_alloc(any_tp(p, h), h->pd, w->two ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1, &w->mw);
 }
 
 bool windows_create(struct prog *p, unsigned host)

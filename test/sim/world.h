@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test/sim: whole NICs over test/port in virtual time. world.h is two hosts on a fabric, or two processes of one host (mail.c), fabric.c
- * draws random fabrics, prog.h is a random program of verbs with the model of what RDMA promises, simtest.c runs seeds.
+ * test/sim: whole NICs over test/port in virtual time. world.h is two hosts on a fabric, or two processes of one host (mail.c), each with
+ * one NIC, or with several that are lanes of a device; fabric.c draws random fabrics, prog.h is a random program of verbs with the model of
+ * what RDMA promises, simtest.c runs seeds.
  */
 #ifndef UR_TEST_WORLD_H
 #define UR_TEST_WORLD_H
@@ -11,6 +12,8 @@
 #include "test/port/sim.h"
 
 #define WORLD_HOSTS 2
+#define LANES_MAX 3 /* of a host */
+#define WORLD_NICS (WORLD_HOSTS * LANES_MAX)
 
 /* The two are processes of one host. */
 struct one_host {
@@ -44,7 +47,12 @@ struct fabric {
 	ur_time rtt;                    /* without queues */
 	ur_time lifetime;               /* the longest that a frame can be under way, without queues */
 	uint32_t bulk_least, bulk_most; /* as in struct ur_tp_config */
-	struct one_host one;
+	struct one_host one;            /* `room` and `toggled` are also those of lanes */
+	struct {
+		unsigned more[WORLD_HOSTS]; /* beside the first one */
+		bool swapped;               /* what is for one lane of a bare port comes to another one */
+		uint32_t breaks_in;         /* parts per million of the looks at memory meanwhile which another lane has a round */
+	} lanes;
 };
 
 /* What the other process has sent to a host. */
@@ -63,14 +71,21 @@ struct mailbox {
 struct world {
 	struct ur_rng rng;
 	struct ur_sim *sim;
-	struct ur_nic *nic[WORLD_HOSTS];
+	unsigned nnics;
+	struct ur_nic *nic[WORLD_NICS]; /* the first ones of the hosts, then what lanes they have beside */
+	unsigned host[WORLD_NICS];      /* whose they are */
 	struct ur_gid gid[WORLD_HOSTS];
 	ur_time now, rest;
-	bool stuck;                  /* the last step moved nothing, not even time */
-	uint64_t moved[WORLD_HOSTS]; /* packets that came to each host, or left it */
+	bool stuck;                 /* the last step moved nothing, not even time */
+	uint64_t moved[WORLD_NICS]; /* packets that came to each NIC, or left it */
 	struct one_host one;
+	bool mailed; /* there are mailboxes */
+	uint32_t breaks_in;
+	unsigned polled;          /* the NIC that has its round, and */
+	bool in_round, broken_in; /* whether there is one, and another lane's within it */
+	uint64_t break_ins;
 	uint64_t fetches, unfetched, bad_fetch; /* copies from the other's memory; failed on purpose; asked for in a wrong way */
-	struct mailbox mail[WORLD_HOSTS];       /* of processes of one host */
+	struct mailbox mail[WORLD_NICS];        /* of processes of one host, and of lanes */
 };
 
 /* No faults, 100 Gbit/s, 2 us. */
@@ -84,6 +99,9 @@ extern const struct fabric fabric_plain;
 void fabric_random(struct fabric *f, struct ur_rng *rng);
 /* Makes the hosts of a random fabric processes of one host. */
 void fabric_one_host(struct fabric *f, struct ur_rng *rng);
+/* Gives one of the hosts lanes, or both. */
+void fabric_lanes(struct fabric *f, struct ur_rng *rng);
+bool fabric_has_lanes(const struct fabric *f);
 /* An upper bound of the RTT when `bytes` are queued in each direction. */
 ur_time fabric_rtt(const struct fabric *f, uint64_t bytes);
 void fabric_describe(const struct fabric *f, char *text, size_t size);
@@ -95,7 +113,7 @@ bool world_step(struct world *w, ur_time until);
 /* Destroys all; returns the packets that nobody gave back. */
 unsigned world_fini(struct world *w);
 
-/* mail.c: what a NIC that is one of several processes has to know; a round of those that are not asleep, or of all. */
+/* mail.c: what a NIC that is one of several processes, or lanes, has to know; a round of those that are not asleep, or of all. */
 void mail_config(struct world *w, unsigned i, struct ur_nic_config *nc);
 unsigned mail_poll(struct world *w, bool all);
 ur_time mail_due(const struct world *w, unsigned i);
