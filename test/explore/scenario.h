@@ -22,6 +22,7 @@ struct scenario {
 	size_t reorder_bytes; /* that it may keep; 0: enough */
 	bool bursts;          /* packets may wait in a node while others arrive, and arrive together: sending is a step of its own */
 	bool plain;           /* without probes: plain_recovery */
+	bool lanes;           /* at node 1 each connection has a lane of its own, and all take their receives from one SRQ */
 	unsigned window, faults;
 	unsigned tick;  /* ns that pass with each arrival; otherwise all that is sent arrives at once */
 	uint8_t max_rd; /* READs and atomics in flight; 0: 4 */

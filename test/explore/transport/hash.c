@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "test/explore/transport/hash_fields.h"
+#include "transport/queues/rwqe.h"
+#include "transport/state/srq_priv.h"
 
 static const struct table *const tables[] = {
 	&window_table,    &rtt_table,        &tail_probe_table,     &cwnd_table,      &timer_table,
@@ -209,12 +211,27 @@ static void add_responder(struct state_hash *h, struct ur_qp *qp)
 
 static void add_lists(struct state_hash *h, const struct node *n)
 {
-	for (unsigned i = 0; i < UR_TXQ_COUNT; i++) {
-		for (const struct ur_list *l = n->tp->txq[i].next; l != &n->tp->txq[i]; l = l->next)
-			add(h, ur_container_of(l, struct ur_qp, link[i])->qpn);
-		add(h, i);
+	for (unsigned k = 0; k < n->lanes; k++) {
+		const struct ur_tp *tp = n->tp[k];
+
+		for (unsigned i = 0; i < UR_TXQ_COUNT; i++) {
+			for (const struct ur_list *l = tp->txq[i].next; l != &tp->txq[i]; l = l->next)
+				add(h, ur_container_of(l, struct ur_qp, link[i])->qpn);
+			add(h, i);
+		}
+		add(h, ur_list_empty(&tp->paused));
 	}
-	add(h, ur_list_empty(&n->tp->paused));
+}
+
+/* What is in it are the receives from its head on to those that have been posted. */
+static void add_srq(struct state_hash *h, const struct node *n)
+{
+	if (!n->srq)
+		return;
+	add(h, (uint64_t)n->srq->head << 32 | n->receives);
+	add(h, n->taken);
+	for (unsigned q = 0; q < QPS; q++)
+		add(h, n->end[q].qp->resp.w ? n->end[q].qp->resp.w->wr_id : UINT64_MAX);
 }
 
 /*
@@ -247,6 +264,7 @@ static void add_frame(struct state_hash *h, const struct frame *f)
 static void add_node(struct state_hash *h, const struct node *n)
 {
 	add_lists(h, n);
+	add_srq(h, n);
 	for (unsigned q = 0; q < QPS && n->end[q].qp; q++) {
 		const struct end *e = &n->end[q];
 

@@ -307,7 +307,7 @@ static const struct field qp_fields[] = {
 	IS(access),
 	NO(send_cq, "emptied after each step"),
 	NO(recv_cq, "likewise"),
-	NO(srq, "none"),
+	NO(srq, "always the same; hashed by itself"),
 	NO(xrcd, "none"),
 	NO(link, "the lists are hashed below"),
 	NO(stalled, "none has"),

@@ -124,7 +124,14 @@ bool model_can_post(unsigned q, unsigned node)
 
 bool model_can_receive(unsigned q, unsigned node)
 {
-	return w->node[node].end[q].qp && w->node[node].end[q].receives < scripts[q][!node].receives;
+	const struct node *n = &w->node[node];
+	unsigned all = 0;
+
+	for (unsigned k = 0; k < QPS && n->srq; k++)
+		all += scripts[k][!node].receives;
+	if (n->srq)
+		return !q && n->receives < all;
+	return n->end[q].qp && n->end[q].receives < scripts[q][!node].receives;
 }
 
 static void ring(struct ur_qp *qp)
@@ -133,7 +140,7 @@ static void ring(struct ur_qp *qp)
 		ur_qp_answer(qp, w->now);
 }
 
-void model_receive(unsigned q, unsigned node)
+static void receive_by_rq(unsigned q, unsigned node)
 {
 	struct end *e = &w->node[node].end[q];
 	struct ibv_sge sge = {world_address(node, e->mem->receive[e->receives]), SLOT, w->node[node].mr->lkey};
@@ -143,6 +150,25 @@ void model_receive(unsigned q, unsigned node)
 		violation("a receive cannot be posted");
 	e->receives++;
 	ring(e->qp);
+}
+
+static void receive_by_srq(struct node *n, unsigned node)
+{
+	struct ibv_sge sge = {world_address(node, n->mem[0].receive[n->receives]), SLOT, n->mr->lkey};
+	struct ibv_recv_wr wr = {.wr_id = n->receives, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	if (ur_srq_post(n->srq, &wr, &bad))
+		violation("a receive cannot be posted to the SRQ");
+	n->receives++;
+}
+
+void model_receive(unsigned q, unsigned node)
+{
+	if (w->node[node].srq) {
+		receive_by_srq(&w->node[node], node);
+		return;
+	}
+	receive_by_rq(q, node);
 }
 
 void model_post(unsigned q, unsigned node)
@@ -240,13 +266,13 @@ static unsigned begun(const struct script *s, const struct seen *seen)
 	return last;
 }
 
-/* A receive that is not complete: which of the sender's messages has begun to fill it. */
-static unsigned filling_of(const struct area *mem, const struct script *s, unsigned r)
+/* Receive r is not complete, and the next message that takes one is the sender's `next`th: has it begun to fill this one? */
+static unsigned filling_of(const uint8_t *bytes, const struct script *s, unsigned next, unsigned r)
 {
-	unsigned m = r < s->receives ? s->taker[r] + 1 : 0, n = 0;
+	unsigned m = next < s->receives ? s->taker[next] + 1 : 0, n = 0;
 
 	for (unsigned b = 0; b < BLOCKS; b++) {
-		const unsigned got = block_of(mem->receive[r] + (size_t)b * BLOCK, s, b);
+		const unsigned got = block_of(bytes + (size_t)b * BLOCK, s, b);
 
 		if (got && (got != m || s->kind[m - 1]->op != IBV_WR_SEND || b >= s->kind[m - 1]->blocks || n != b))
 			violation("receive %u has what does not belong there", r);
@@ -255,13 +281,40 @@ static unsigned filling_of(const struct area *mem, const struct script *s, unsig
 	return n ? m : 0;
 }
 
-static void look(const struct area *mem, const struct script *s, const struct end *e, struct seen *seen)
+/* Is it being filled from that connection? */
+static bool is_filled_by(const uint8_t *bytes, unsigned q)
 {
 	for (unsigned b = 0; b < BLOCKS; b++)
-		seen->block[b] = block_of(mem->target + (size_t)b * BLOCK, s, b);
-	seen->word = word_of(mem->word, s);
-	seen->received = e->received;
-	seen->filling = e->received < MESSAGES ? filling_of(mem, s, e->received) : 0;
+		if (memcmp(bytes + (size_t)b * BLOCK, untouched, BLOCK) != 0)
+			return bytes[(size_t)b * BLOCK + 1] >> 1 == q;
+	return false;
+}
+
+/* Receives of an SRQ: those that have completed, at most one that each connection fills, and others. */
+static void look_at_srq(const struct node *n, const struct script *s, const struct end *e, struct seen *seen)
+{
+	const unsigned q = (unsigned)(e - n->end);
+
+	seen->filling = 0;
+	for (unsigned r = 0; r < MESSAGES; r++) {
+		const uint8_t *bytes = n->mem[0].receive[r];
+
+		if (n->taken & 1u << r) {
+			if (memcmp(bytes, used, SLOT) != 0)
+				violation("receive %u has been touched after its completion", r);
+		} else if (is_filled_by(bytes, q)) {
+			if (seen->filling || r >= n->receives)
+				violation("receive %u has been touched before its turn", r);
+			seen->filling = filling_of(bytes, s, e->received, r);
+		} else if (!is_filled_by(bytes, !q) && memcmp(bytes, untouched, SLOT) != 0) {
+			violation("receive %u has what does not belong there", r);
+		}
+	}
+}
+
+static void look_at_receives(const struct area *mem, const struct script *s, const struct end *e, struct seen *seen)
+{
+	seen->filling = e->received < MESSAGES ? filling_of(mem->receive[e->received], s, e->received, e->received) : 0;
 	for (unsigned r = e->received + 1; r < MESSAGES; r++)
 		if (memcmp(mem->receive[r], untouched, SLOT) != 0)
 			violation("receive %u has been touched before its turn", r);
@@ -270,14 +323,43 @@ static void look(const struct area *mem, const struct script *s, const struct en
 			violation("receive %u has been touched after its completion", r);
 }
 
+static void look(const struct node *n, const struct script *s, const struct end *e, struct seen *seen)
+{
+	const struct area *mem = e->mem;
+
+	for (unsigned b = 0; b < BLOCKS; b++)
+		seen->block[b] = block_of(mem->target + (size_t)b * BLOCK, s, b);
+	seen->word = word_of(mem->word, s);
+	seen->received = e->received;
+	if (n->srq)
+		look_at_srq(n, s, e, seen);
+	else
+		look_at_receives(mem, s, e, seen);
+}
+
 /* --- completions --- */
 
-static void check_receive(const struct script *s, struct end *e, const struct ibv_wc *wc)
+/* The bytes of the receive that has completed as the next one of that end; NULL when it cannot be that. */
+static uint8_t *completed(struct node *n, const struct end *e, uint64_t r)
+{
+	if (!n->srq)
+		return r == e->received ? e->mem->receive[r] : NULL;
+	if (r >= n->receives || n->taken & 1u << r)
+		return NULL;
+	n->taken |= 1u << r;
+	return n->mem[0].receive[r];
+}
+
+static void check_receive(const struct script *s, struct node *n, struct end *e, const struct ibv_wc *wc)
 {
 	const unsigned m = s->taker[e->received < s->receives ? e->received : 0];
 	const struct kind *k = s->kind[m];
+	const uint32_t len = k->op == IBV_WR_SEND ? k->blocks * BLOCK : 0;
+	uint8_t *bytes = NULL;
 
-	if (wc->status != IBV_WC_SUCCESS || wc->wr_id != e->received || e->received >= s->receives) {
+	if (wc->status == IBV_WC_SUCCESS && e->received < s->receives)
+		bytes = completed(n, e, wc->wr_id);
+	if (!bytes) {
 		violation("receive completion %llu with status %d in the place of %u", (unsigned long long)wc->wr_id, (int)wc->status,
 			  e->received);
 		return;
@@ -286,12 +368,12 @@ static void check_receive(const struct script *s, struct end *e, const struct ib
 		violation("receive completion %u with opcode %d and %u bytes", e->received, (int)wc->opcode, wc->byte_len);
 	else if (k->op != IBV_WR_SEND && (!(wc->wc_flags & IBV_WC_WITH_IMM) || wc->imm_data != 0x1000 + m))
 		violation("receive completion %u with immediate data %#x", e->received, wc->imm_data);
-	else if (k->op == IBV_WR_SEND && memcmp(e->mem->receive[e->received], s->bytes[m], k->blocks * BLOCK) != 0)
+	else if (memcmp(bytes, s->bytes[m], len) != 0)
 		violation("receive %u has not the bytes of its message", e->received);
-	else if (memcmp(e->mem->receive[e->received] + (k->op == IBV_WR_SEND ? k->blocks * BLOCK : 0), untouched,
-			SLOT - (k->op == IBV_WR_SEND ? k->blocks * BLOCK : 0)) != 0)
+	else if (memcmp(bytes + len, untouched, SLOT - len) != 0)
 		violation("receive %u has more than its message", e->received);
-	memset(e->mem->receive[e->received++], USED, SLOT);
+	memset(bytes, USED, SLOT);
+	e->received++;
 }
 
 /* A READ saw what was written before it was posted, or since. */
@@ -386,10 +468,10 @@ static void check_way(unsigned q, unsigned node)
 	struct ibv_wc wc;
 
 	while (!violated() && ur_cq_poll(to->rcq, 1, &wc) > 0)
-		check_receive(s, to, &wc);
+		check_receive(s, &w->node[!node], to, &wc);
 	if (violated())
 		return;
-	look(to->mem, s, to, &seen);
+	look(&w->node[!node], s, to, &seen);
 	while (!violated() && ur_cq_poll(from->scq, 1, &wc) > 0)
 		check_send(s, from, &seen, &wc);
 	check_order(s, &seen, from);
@@ -445,7 +527,7 @@ static void check_end_of(unsigned q, unsigned node)
 	struct end *e = &w->node[node].end[q];
 	struct seen seen;
 
-	look(w->node[!node].end[q].mem, s, &w->node[!node].end[q], &seen);
+	look(&w->node[!node], s, &w->node[!node].end[q], &seen);
 	while (e->sent < s->n && !s->flags[e->sent] && e->qp->req.head >= e->sent + 1)
 		check_sent(s, e, &seen, e->sent);
 	if (e->sent != s->n)

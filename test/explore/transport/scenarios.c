@@ -119,6 +119,8 @@ const struct scenario scenarios[] = {
 	 .slice = 2},
 	/* Two connections of the same hosts. */
 	{.name = "two", .post = {{"sr", ""}, {"w", "a"}}, .window = 4, .faults = 3},
+	/* They have a lane each at one of them, and an SRQ in common. */
+	{.name = "lanes", .post = {{"is", ""}, {"i", ""}}, .late = {true, true}, .lanes = true, .window = 4, .faults = 3, .slice = 1},
 	{.name = "reorder-two", .post = {{"sr", ""}, {"w", "a"}}, .keeps = {true, true}, .window = 4, .faults = 3},
 };
 

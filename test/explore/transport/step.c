@@ -13,6 +13,8 @@ enum step_kind {
 	STEP_SEND,    /* what a node has to send leaves it; otherwise that happens at once */
 	STEP_ARRIVE,  /* the first frame of a way arrives */
 	STEP_BURST,   /* all of them do, at once */
+	STEP_OTHER,   /* the first frame for another lane than that of the first arrives; */
+	STEP_TWO,     /* or it does while the first is executed */
 	STEP_RECEIVE, /* a receive is posted, */
 	STEP_POST,    /* or a message */
 	STEP_EXPIRE,  /* the next timer of a node expires, when nothing is on the wire */
@@ -31,7 +33,7 @@ static const char *const names[STEP_KINDS] = {
 	[STEP_SEND] = "send",   [STEP_ARRIVE] = "arrive",     [STEP_BURST] = "burst", [STEP_RECEIVE] = "receive",
 	[STEP_POST] = "post",   [STEP_EXPIRE] = "expire",     [STEP_LOSE] = "lose",   [STEP_TWICE] = "twice",
 	[STEP_COPY] = "copy",   [STEP_OVERTAKE] = "overtake", [STEP_DELAY] = "delay", [STEP_MARK] = "mark",
-	[STEP_EARLY] = "early",
+	[STEP_EARLY] = "early", [STEP_OTHER] = "other",       [STEP_TWO] = "two",
 };
 
 static void put(struct choice *c, unsigned *n, enum step_kind kind, unsigned node, unsigned q)
@@ -44,7 +46,7 @@ static void put(struct choice *c, unsigned *n, enum step_kind kind, unsigned nod
 
 static bool waits_to_send(unsigned node)
 {
-	return w->s->bursts && ur_tp_tx_pending(w->node[node].tp);
+	return w->s->bursts && ur_tp_tx_pending(w->node[node].tp[0]);
 }
 
 /* Nothing but time will bring anything on. */
@@ -94,6 +96,11 @@ unsigned step_choices(struct choice *c, unsigned faults)
 	for (unsigned i = 0; i < NODES && w->s->bursts; i++)
 		if (w->wire[i].n > 1)
 			put(c, &n, STEP_BURST, i, 0);
+	for (unsigned i = 0; i < NODES; i++)
+		if (world_other(i)) {
+			put(c, &n, STEP_OTHER, i, 0);
+			put(c, &n, STEP_TWO, i, 0);
+		}
 	for (unsigned q = 0; q < QPS; q++)
 		for (unsigned i = 0; i < NODES; i++) {
 			if (model_can_receive(q, i))
@@ -140,7 +147,8 @@ static void pass_time(ur_time t)
 
 static bool is_arrival(struct choice c)
 {
-	return c.kind == STEP_ARRIVE || c.kind == STEP_BURST || c.kind == STEP_TWICE || c.kind == STEP_OVERTAKE || c.kind == STEP_MARK;
+	return c.kind == STEP_ARRIVE || c.kind == STEP_BURST || c.kind == STEP_TWICE || c.kind == STEP_OVERTAKE || c.kind == STEP_MARK ||
+	       c.kind == STEP_OTHER || c.kind == STEP_TWO;
 }
 
 void step(struct choice c)
@@ -152,6 +160,8 @@ void step(struct choice c)
 	case STEP_SEND: world_send(c.node); break;
 	case STEP_ARRIVE: world_deliver(c.node, 0, false, false); break;
 	case STEP_BURST: world_deliver_all(c.node); break;
+	case STEP_OTHER: world_deliver(c.node, world_other(c.node), false, false); break;
+	case STEP_TWO: world_deliver_two(c.node); break;
 	case STEP_RECEIVE: model_receive(c.q, c.node); break;
 	case STEP_POST: model_post(c.q, c.node); break;
 	case STEP_EXPIRE:
@@ -206,6 +216,6 @@ void step_describe(struct choice c, char *text, size_t size)
 	else if (c.kind == STEP_EXPIRE || c.kind == STEP_EARLY)
 		snprintf(frame, sizeof(frame), "after %llu us", (unsigned long long)(world_timer(c.node) - w->now) / 1000);
 	else if (c.kind != STEP_SEND && c.kind != STEP_RECEIVE)
-		world_describe(c.node, c.kind == STEP_OVERTAKE, frame, sizeof(frame));
+		world_describe(c.node, c.kind == STEP_OVERTAKE ? 1 : c.kind == STEP_OTHER ? world_other(c.node) : 0, frame, sizeof(frame));
 	snprintf(text, size, "%-12s %s", name, frame);
 }

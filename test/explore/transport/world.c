@@ -89,13 +89,73 @@ static void end_open(struct node *n, struct end *e)
 		.pd = n->pd,
 		.cap = {8, 8, 1, 1, 0},
 		.event = on_event,
+		.srq = n->srq,
 	};
+	struct ur_tp *tp = n->tp[e - n->end];
 
-	need(ur_cq_create(n->tp, 16, e, on_notify, &e->scq) == 0 && ur_cq_create(n->tp, 16, e, on_notify, &e->rcq) == 0,
-	     "completion queues");
+	need(ur_cq_create(tp, 16, e, on_notify, &e->scq) == 0 && ur_cq_create(tp, 16, e, on_notify, &e->rcq) == 0, "completion queues");
 	init.send_cq = e->scq;
 	init.recv_cq = e->rcq;
-	need(ur_qp_create(n->tp, &init, &e->qp) == 0, "a QP");
+	need(ur_qp_create(tp, &init, &e->qp) == 0, "a QP");
+}
+
+/* --- lanes --- */
+
+/*
+ * Lanes run at the same time, and a lane's packet may do anything between two steps of another one's. Here that shows where memory is
+ * touched, which is on-demand memory for that reason: what a WRITE has checked before must still be so afterwards.
+ */
+static void run_other_lane(void)
+{
+	const unsigned k = w->meanwhile;
+
+	w->meanwhile = 0;
+	if (k)
+		world_deliver(0, k - 1, false, false);
+}
+
+static bool populate(void *at, uint64_t len, bool write)
+{
+	(void)at;
+	(void)len;
+	(void)write;
+	return true;
+}
+
+static bool copy(void *to, const void *from, uint64_t len, bool write)
+{
+	(void)write;
+	run_other_lane();
+	memcpy(to, from, len);
+	return true;
+}
+
+static void lanes_open(struct node *n, struct ur_tp_config c)
+{
+	struct ur_srq_init init = {.pd = n->pd, .attr = {.max_wr = MESSAGES, .max_sge = 1}};
+
+	n->lanes = w->s->lanes && n != w->node ? LANES : 1;
+	for (unsigned k = 1; k < LANES; k++) {
+		n->tp[k] = n->tp[0];
+		if (k >= n->lanes)
+			continue;
+		c.slot = (uint8_t)(NODES + k);
+		need(ur_tp_create(&c, &n->tp[k]) == 0 && ur_tp_join(n->tp[k], n->tp[0]) == 0, "a lane");
+	}
+	if (n->lanes == 1)
+		return;
+	need(ur_srq_create(n->tp[0], &init, &n->srq) == 0, "an SRQ");
+	for (unsigned k = 1; k < n->lanes; k++)
+		ur_srq_share(n->srq, n->tp[k]);
+}
+
+/* Of the lanes of the node that it is for. */
+static struct ur_tp *lane_of(const struct node *n, const struct ur_pkt *p)
+{
+	for (unsigned k = 1; k < n->lanes; k++)
+		if (ur_slot_of(p->bth.dqpn) == n->tp[k]->c.slot)
+			return n->tp[k];
+	return n->tp[0];
 }
 
 static void node_open(unsigned i)
@@ -117,7 +177,10 @@ static void node_open(unsigned i)
 		.selective_repeat = w->s->keeps[i],
 		.reorder_bytes = w->s->reorder_bytes ? w->s->reorder_bytes : 1u << 20,
 		.cc = w->s->mbps != 0,
+		.populate = populate,
+		.copy = copy,
 	};
+	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
 	arena_cold(true); /* what is built in them is gone before a step ends */
 	for (unsigned k = 0; k < ur_array_size(n->pkt); k++)
@@ -126,16 +189,18 @@ static void node_open(unsigned i)
 	arena_cold_size(UR_TOKENS * sizeof(uint64_t)); /* nobody looks at them, and they change when a QP fails */
 	n->free = (1u << ur_array_size(n->pkt)) - 1;
 	ur_random_init(&n->random, &seed);
-	need(ur_tp_create(&c, &n->tp) == 0 && ur_pd_create(n->tp, &n->pd) == 0, "a transport");
-	ur_tp_set_copies(n->tp, true);
-	ur_tp_set_speed(n->tp, w->s->mbps);
+	need(ur_tp_create(&c, &n->tp[0]) == 0 && ur_pd_create(n->tp[0], &n->pd) == 0, "a transport");
+	lanes_open(n, c);
+	for (unsigned k = 0; k < n->lanes; k++) {
+		ur_tp_set_copies(n->tp[k], true);
+		ur_tp_set_speed(n->tp[k], w->s->mbps);
+	}
 	while (qps < QPS && w->s->post[qps][0])
 		qps++;
 	n->mem = malloc(qps * sizeof(*n->mem));
 	memset(n->mem, 0xee, qps * sizeof(*n->mem));
-	need(ur_mr_reg(n->tp, n->pd, n->mem, qps * sizeof(*n->mem), IOVA,
-		       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC, &n->mr) == 0,
-	     "a memory region");
+	access |= n->lanes > 1 ? IBV_ACCESS_ON_DEMAND : 0;
+	need(ur_mr_reg(n->tp[0], n->pd, n->mem, qps * sizeof(*n->mem), IOVA, access, &n->mr) == 0, "a memory region");
 	path_open(i);
 	for (unsigned q = 0; q < qps; q++) {
 		n->end[q].mem = &n->mem[q];
@@ -222,11 +287,12 @@ void world_send(unsigned from)
 	struct ur_pkt *p[BURST];
 	unsigned got;
 
-	while (!violated() && (got = ur_tp_tx(n->tp, p, BURST, w->now))) {
-		for (unsigned i = 0; i < got; i++)
-			put_frame(&w->wire[from], p[i]);
-		pkt_free(n, p, got);
-	}
+	for (unsigned k = 0; k < n->lanes; k++)
+		while (!violated() && (got = ur_tp_tx(n->tp[k], p, BURST, w->now))) {
+			for (unsigned i = 0; i < got; i++)
+				put_frame(&w->wire[from], p[i]);
+			pkt_free(n, p, got);
+		}
 }
 
 static void take_frame(struct wire *wire, unsigned k)
@@ -257,7 +323,32 @@ void world_deliver(unsigned from, unsigned k, bool stays, bool marked)
 		return;
 	}
 	p.tos |= marked ? 3 : 0;
-	ur_tp_rx(w->node[!from].tp, &p, w->now);
+	ur_tp_rx(lane_of(&w->node[!from], &p), &p, w->now);
+}
+
+unsigned world_other(unsigned from)
+{
+	const struct node *n = &w->node[!from];
+	struct ur_tp *first = NULL;
+
+	for (unsigned k = 0; k < w->wire[from].n && n->lanes > 1; k++) {
+		struct frame f = w->wire[from].frame[w->wire[from].order[k]];
+		struct ur_pkt p;
+
+		if (!parse(&f, &p))
+			return 0;
+		if (k && lane_of(n, &p) != first)
+			return k;
+		first = lane_of(n, &p);
+	}
+	return 0;
+}
+
+void world_deliver_two(unsigned from)
+{
+	w->meanwhile = world_other(from); /* and the first is gone by then */
+	world_deliver(from, 0, false, false);
+	w->meanwhile = 0;
 }
 
 /* As a NIC does with a burst: what is alike goes by ur_tp_rx_run. */
@@ -266,7 +357,7 @@ void world_deliver_all(unsigned from)
 	static struct frame f[WIRE_FRAMES];
 	static struct ur_pkt p[WIRE_FRAMES];
 	struct ur_pkt *all[WIRE_FRAMES];
-	struct ur_tp *tp = w->node[!from].tp;
+	struct ur_tp *tp = w->node[!from].tp[0];
 	const unsigned n = w->wire[from].n;
 
 	for (unsigned i = 0; i < n; i++) {

@@ -11,6 +11,7 @@
 #include "test/explore/violation.h"
 
 #define NODES 2
+#define LANES QPS
 #define BURST 8 /* packets that a node sends at a time */
 #define WIRE_FRAMES 24
 #define WIRE_ROOM 448 /* bytes of a frame with a path MTU of 256 */
@@ -39,7 +40,8 @@ struct end { /* one of the two of a connection */
 };
 
 struct node {
-	struct ur_tp *tp;
+	struct ur_tp *tp[LANES]; /* that of each connection; without lanes all have the first one */
+	unsigned lanes;
 	struct ur_wheel *wheel;
 	struct ur_random random;
 	struct ur_counters counters;
@@ -50,6 +52,9 @@ struct node {
 	unsigned free; /* a bit for each of them */
 	struct area *mem;
 	struct end end[QPS];
+	struct ur_srq *srq; /* or NULL; its receives are those of the first connection's memory */
+	unsigned receives;  /* posted there */
+	unsigned taken;     /* completed, a bit each */
 };
 
 struct frame {
@@ -69,6 +74,7 @@ struct world {
 	struct node node[NODES];
 	struct wire wire[NODES]; /* from each node */
 	unsigned faults;         /* that have happened */
+	unsigned meanwhile;      /* one more than the frame for node 1 that arrives when it next looks at memory; 0: none does */
 };
 
 extern struct world *w;
@@ -81,6 +87,10 @@ uint64_t world_address(unsigned node, const void *at);
 void world_send(unsigned node);
 /* The frame `k` of the way from `node` arrives, with a congestion mark if it is `marked`; and is no longer there unless `stays`. */
 void world_deliver(unsigned from, unsigned k, bool stays, bool marked);
+/* The first frame of the way from `node` that is not for the same lane as the first of all; 0: there is none. */
+unsigned world_other(unsigned from);
+/* The first frame arrives, and as soon as memory is touched for it the first one for another lane. */
+void world_deliver_two(unsigned from);
 /* All that is on that way arrives, at once. */
 void world_deliver_all(unsigned from);
 void world_drop(unsigned from);
