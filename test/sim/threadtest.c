@@ -4,7 +4,7 @@
  * a third thread, and they themselves when their queue is empty, drive the NICs under one. Made for the thread sanitizer; the model is
  * checked in any build.
  *
- *   threadtest [OPERATIONS]      a side (20000). Prints 'N passed, N failed'.
+ *   threadtest [OPERATIONS]      a side (20000), and half as many of a QP with lanes (threadlanes.c). Prints 'N passed, N failed'.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "test/sim/world.h"
+#include "test/sim/threadtest.h"
 
 #define DEPTH 16
 #define SIZE 3000
@@ -75,27 +75,27 @@ static bool create(struct host *h)
 	return ur_qp_create(h->nic->tp, &init, &h->qp) == 0;
 }
 
-static bool modify(struct host *h, struct ibv_qp_attr a, int mask)
+bool connect_qp(struct ur_nic *nic, struct ur_qp *qp, struct ur_net_path *path, const struct ur_gid *dgid, uint32_t dqpn, ur_time now)
 {
-	return ur_nic_modify_qp(h->nic, h->qp, &h->path, &a, mask | IBV_QP_STATE, h->w->now) == 0;
-}
-
-static bool connect_to_peer(struct host *h, const struct ur_gid *dgid)
-{
+	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
 	struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR,
 				  .path_mtu = IBV_MTU_512,
-				  .dest_qp_num = ur_qp_num(h->peer->qp),
+				  .dest_qp_num = dqpn,
 				  .min_rnr_timer = 1,
 				  .max_dest_rd_atomic = 1,
 				  .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 64}}};
+	struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1};
 
 	memcpy(rtr.ah_attr.grh.dgid.raw, dgid->raw, sizeof(dgid->raw));
-	return modify(h, (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE},
-		      IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) &&
-	       modify(h, rtr,
-		      IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) &&
-	       modify(h, (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1},
-		      IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+	return !ur_nic_modify_qp(nic, qp, path, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, now) &&
+	       !ur_nic_modify_qp(nic, qp, path, &rtr,
+				 IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+					 IBV_QP_MIN_RNR_TIMER,
+				 now) &&
+	       !ur_nic_modify_qp(nic, qp, path, &rts,
+				 IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+					 IBV_QP_MAX_QP_RD_ATOMIC,
+				 now);
 }
 
 /* --- an application: every other request is a WRITE, whose bytes the SEND behind it vouches for --- */
@@ -227,7 +227,7 @@ static const char *run(struct world *w, struct host *h)
 		if (!create(&h[i]))
 			return "the objects could not be created";
 	for (unsigned i = 0; i < 2; i++) {
-		if (!connect_to_peer(&h[i], &w->gid[!i]))
+		if (!connect_qp(h[i].nic, h[i].qp, &h[i].path, &w->gid[!i], ur_qp_num(h[!i].qp), w->now))
 			return "the QPs could not be connected";
 		while (h[i].recv_posted < DEPTH && h[i].recv_posted < h[i].ops / 2)
 			post_recv(&h[i]);
@@ -248,17 +248,12 @@ static const char *run(struct world *w, struct host *h)
 	return broken;
 }
 
-int main(int argc, char **argv)
+static const char *run_one_lock(unsigned ops)
 {
-	unsigned ops = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 0) : 20000;
-	struct world w;
+	static struct world w;
 	struct host h[2] = {{.ops = ops}, {.ops = ops}};
 	const char *broken;
 
-	if (ops < 2 || ops % 2) {
-		fprintf(stderr, "usage: threadtest [OPERATIONS], an even number\n");
-		return 2;
-	}
 	world_init(&w, 1, &fabric_plain);
 	for (unsigned i = 0; i < 2; i++) {
 		h[i].w = &w;
@@ -266,10 +261,25 @@ int main(int argc, char **argv)
 		h[i].peer = &h[!i];
 	}
 	broken = run(&w, h);
-	if (!broken && world_fini(&w))
-		broken = "packet buffers leaked";
-	if (broken)
-		printf("threadtest: %s\n", broken);
-	printf("%d passed, %d failed\n", !broken, !!broken);
-	return broken != NULL;
+	return !broken && world_fini(&w) ? "packet buffers leaked" : broken;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned ops = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 0) : 20000, failed = 0;
+	const char *broken[2];
+
+	if (ops < 2 || ops % 2) {
+		fprintf(stderr, "usage: threadtest [OPERATIONS], an even number\n");
+		return 2;
+	}
+	broken[0] = run_one_lock(ops);
+	broken[1] = run_lanes(ops / 2);
+	for (unsigned i = 0; i < 2; i++) {
+		if (broken[i])
+			printf("threadtest: %s\n", broken[i]);
+		failed += broken[i] != NULL;
+	}
+	printf("%u passed, %u failed\n", 2 - failed, failed);
+	return failed != 0;
 }
