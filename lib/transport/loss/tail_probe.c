@@ -403,7 +403,7 @@ void ur_tail_probe_answered(struct ur_qp *qp, ur_time now)
 
 	ur_tail_probe_end(&r->probe);
 	r->wait = r->timeout;
-	if (!needed || all || r->una == r->next || r->stops.probe || r->scoreboard.busy)
+	if (!needed || all || ur_psn_diff(r->next, r->una) <= 0 || r->stops.probe || r->scoreboard.busy)
 		return; /* nothing is missing, or it is known what */
 	copy = newest(qp, &index) != r->una;
 	set_target(qp, UR_TAIL_PROBE_OLDEST, copy);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is different for a peer that is known to go back. Node 0 is the requester, its peer is the test. */
 #include "sack_harness.h"
+#include "transport/loss/rewind.h"
+#include "transport/loss/tail_probe.h"
 
 void ur_suite_goback(void);
 
@@ -170,6 +172,29 @@ static void read__in_pieces_that_the_window_held(void)
 	th_close(&h);
 }
 
+/* All that a probe was about is there, and more than what has been sent since it began anew: there is nothing to ask for. */
+static void answered__beyond_what_is_sent_again(void)
+{
+	static struct th h;
+	const uint32_t psn = open_after(&h, 8);
+	struct ur_requester *r = &h.n[0].qp->req;
+	const ur_time at = h.now;
+
+	send_writes(&h, 4);
+	r->probe.times = 1;
+	r->probe.sent = true;
+	r->probe.since = r->probe.sent_at = at;
+	ur_req_rewind(h.n[0].qp);
+	CU_ASSERT_EQUAL(r->next, r->una);
+	th_sleep(&h, RTT);
+	th_ack(&h, 0, psn + 3, ACK);
+	CU_ASSERT_EQUAL(r->una, psn + 4);
+	CU_ASSERT_EQUAL(r->next, psn + 4);
+	CU_ASSERT_EQUAL(r->probe.sent_at, at);
+	CU_ASSERT_EQUAL(th_drain(&h, 0), 0);
+	th_close(&h);
+}
+
 void ur_suite_goback(void)
 {
 	CU_pSuite s = CU_add_suite("goback", NULL, NULL);
@@ -178,5 +203,6 @@ void ur_suite_goback(void)
 	CU_ADD_TEST(s, overdue__sends_all_again_once);
 	CU_ADD_TEST(s, overdue__probes_others);
 	CU_ADD_TEST(s, timed__what_was_sent_once_since);
+	CU_ADD_TEST(s, answered__beyond_what_is_sent_again);
 	CU_ADD_TEST(s, read__in_pieces_that_the_window_held);
 }
