@@ -262,7 +262,15 @@ struct ur_engine *uv_lane_for(struct ibv_context *ctx, const struct ibv_pd *pd, 
 struct ur_nic *uv_enter_for_qp(struct ur_engine *lane, const struct ibv_qp_init_attr *attr, bool *all);
 void uv_leave_for_qp(struct ur_engine *lane, bool all);
 /* An empty poll of that CQ: drives the lanes that feed it. It is armed: none of them waits for another poll. */
-bool uv_cq_drive(struct uv_cq *u);
+bool uv_cq_drive_feeders(struct uv_cq *u, unsigned feeders);
+static inline bool uv_cq_drive(struct uv_cq *u)
+{
+	const unsigned feeders = atomic_load_explicit(&u->feeders, memory_order_relaxed);
+
+	if (ur_likely(!feeders))
+		return ur_engine_drive(atomic_load_explicit(&u->engine, memory_order_relaxed));
+	return uv_cq_drive_feeders(u, feeders);
+}
 void uv_cq_will_block(struct uv_cq *u);
 /* The lane of the next thread domain. */
 unsigned uv_next_lane(struct ur_engine *device);

@@ -144,15 +144,11 @@ void uv_leave_for_qp(struct ur_engine *lane, bool all)
 
 /* --- polling --- */
 
-bool uv_cq_drive(struct uv_cq *u)
+bool uv_cq_drive_feeders(struct uv_cq *u, unsigned feeders)
 {
-	struct ur_engine *e = atomic_load_explicit(&u->engine, memory_order_relaxed), *device;
-	unsigned feeders = atomic_load_explicit(&u->feeders, memory_order_relaxed);
+	struct ur_engine *device = ur_engine_device(u->engine);
 	bool moved = false;
 
-	if (ur_likely(!feeders))
-		return ur_engine_drive(e);
-	device = ur_engine_device(e);
 	for (unsigned i = 0; feeders; i++, feeders >>= 1)
 		if (feeders & 1)
 			moved |= ur_engine_drive(ur_engine_at(device, i));

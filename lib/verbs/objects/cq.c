@@ -219,7 +219,7 @@ int uv_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	struct uv_cq *u = to_cq(cq);
 	int got;
 
-	if (ur_unlikely(ur_engine_foreign(u->engine)))
+	if (ur_unlikely(ur_engine_foreign(atomic_load_explicit(&u->engine, memory_order_relaxed))))
 		return 0; /* before any lock: a thread of the parent may have held it at the fork */
 	got = poll_locked(u, n, wc);
 	if (got == 0 && n > 0 && uv_cq_drive(u))
