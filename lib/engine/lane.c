@@ -66,13 +66,11 @@ static int add(struct ur_engine *device, struct ur_engine *e)
 	int err;
 
 	ur_engine_lock_all(device);
-	err = ur_tp_join(e->nic->tp, device->nic->tp);
+	err = device->faults ? ur_nic_set_faults(e->nic, device->faults) : 0;
+	err = err ? err : ur_tp_join(e->nic->tp, device->nic->tp); /* the last that can fail: one that has joined may not just be freed */
 	if (!err) {
 		ur_engine_mirror(e);
 		ur_nic_set_capture(e->nic, device->nic->capture);
-		err = device->faults ? ur_nic_set_faults(e->nic, device->faults) : 0;
-	}
-	if (!err) {
 		if (device->cfg.counters[0])
 			ur_counters_add(device->index, &e->nic->counters);
 		device->at[e->lane] = e;

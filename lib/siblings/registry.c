@@ -48,8 +48,7 @@ static int take_one(struct ur_registry *r, uint8_t slot)
 	return err;
 }
 
-/* From anywhere on: packets for the last owner of a slot are late for a while, and should seldom meet the next one. */
-/* One of n slots. */
+/* One of n slots, from anywhere on: packets for the last owner of a slot are late for a while, and should seldom meet the next one. */
 static int take_slot(struct ur_registry *r, unsigned from, unsigned n)
 {
 	uint8_t first = (uint8_t)getpid();
