@@ -69,3 +69,15 @@ test_lanes_rping() {
 		"$UROCE" pcap "$TMP/$side.pcapng" >"$TMP/out" && grep -q '20 READs' "$TMP/out" && grep -q '20 WRITEs' "$TMP/out" || { cat "$TMP/out"; fail "what is said of $side's"; return; }
 	done
 }
+
+# Its counters are written, though other threads take the locks of all lanes when it ends.
+test_lanes_end() {
+	local lanes
+	gcc -D_GNU_SOURCE= -O2 -Wall -Wextra -Werror -o "$TMP/lanes_end" "$here/src/lanes_end.c" -libverbs -pthread || return 1
+	for lanes in 1 3; do
+		rm -f "$TMP/counters"
+		UROCE_LANES=$lanes uroce_in "$NS1" --counters "$TMP/counters" -- "$TMP/lanes_end" "$TMP/wire.pcapng" >"$TMP/out" 2>&1 || { cat "$TMP/out"; fail "$lanes lanes: status $?"; return; }
+		grep -qx fine "$TMP/out" || { cat "$TMP/out"; fail "$lanes lanes"; return; }
+		grep -q '^lock_waits *[1-9]' "$TMP/counters" || { cat "$TMP/out" "$TMP/counters"; fail "$lanes lanes: no counters"; return; }
+	done
+}
