@@ -110,17 +110,20 @@ build_tree() {
 # those of the project, then Meson's own. Begins anew when that has changed. The project's stand in a file, too: when ninja configures once more, those of
 # files win over those of a command line (Meson 1.0).
 build_release() {
-	local dir=$1 flags way own=()
+	local dir=$1 flags way option project=() own=()
 	shift
+	for option; do
+		case $option in
+		-D*) own+=("$option") ;;
+		*) project+=("$option") ;;
+		esac
+	done
 	flags=$(DEB_BUILD_MAINT_OPTIONS=hardening=+all dpkg-buildflags --export=sh) || return 1
 	way=$(printf '%s\n' "$flags" "$@" | cat - "$ROOT/tools/release.ini")
 	if [ "$way" != "$(cat "$dir/way" 2>/dev/null)" ]; then
 		rm -rf "$dir"
-		mkdir -p "$dir" && printf '%s\n' '[project options]' "${@/#-D*/}" >"$dir/options.ini" && printf '%s\n' "$way" >"$dir/way" || return 1
+		mkdir -p "$dir" && printf '%s\n' '[project options]' "${project[@]}" >"$dir/options.ini" && printf '%s\n' "$way" >"$dir/way" || return 1
 	fi
-	for way; do
-		[ "${way#-D}" = "$way" ] || own+=("$way")
-	done
 	set --
 	[ -f "$dir/build.ninja" ] || set -- "${own[@]}" --native-file "$ROOT/tools/release.ini" --native-file "$dir/options.ini" --prefix "$dir/installed"
 	(
@@ -166,12 +169,17 @@ make_cable() {
 	for i in 1 2; do
 		ns=uroce-$$-$i
 		ip -n "$ns" link set lo up
-		in_ns "$ns" sysctl -qw net.ipv6.conf.eth0.keep_addr_on_down=1
-		ip -n "$ns" link set eth0 up
-		ip -n "$ns" addr add 10.77.0.$i/24 dev eth0
-		ip -n "$ns" addr add fd77::$i/64 dev eth0 nodad
+		bring_up "$ns" eth0 77 $i
 	done
 	wait_carrier "$NS1" eth0 && wait_carrier "$NS2" eth0
+}
+
+# bring_up NS INTERFACE NETWORK HOST: an end of a cable, with the addresses 10.NETWORK.0.HOST and fdNETWORK::HOST.
+bring_up() {
+	in_ns "$1" sysctl -qw "net.ipv6.conf.$2.keep_addr_on_down=1"
+	ip -n "$1" link set "$2" up
+	ip -n "$1" addr add "10.$3.0.$4/24" dev "$2"
+	ip -n "$1" addr add "fd$3::$4/64" dev "$2" nodad
 }
 
 # make_second_cable: another between the two: eth1, with 10.78.0.1, fd78::1 and 10.78.0.2, fd78::2; in place of the one that is left.
@@ -181,10 +189,7 @@ make_second_cable() {
 	ip link add name eth1 netns "$NS1" type veth peer name eth1 netns "$NS2" || return 1
 	for ns in "$NS1" "$NS2"; do
 		i=$((i + 1))
-		in_ns "$ns" sysctl -qw net.ipv6.conf.eth1.keep_addr_on_down=1
-		ip -n "$ns" link set eth1 up
-		ip -n "$ns" addr add 10.78.0.$i/24 dev eth1
-		ip -n "$ns" addr add fd78::$i/64 dev eth1 nodad
+		bring_up "$ns" eth1 78 $i
 	done
 	wait_carrier "$NS1" eth1 && wait_carrier "$NS2" eth1
 }

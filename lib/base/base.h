@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * lib/base: what every layer stands on. PSN arithmetic, big-endian access, intrusive lists, id and hash tables, the timing
- * wheel, random generators and the counters. It knows no protocol, reads no clock, takes no lock and does no I/O.
- * Objects allocate when they are created, and tables (table.h, idtab.h) when they grow.
+ * wheel, random generators and the counters. It knows no protocol, reads no clock, does no I/O, and has one lock, for lanes
+ * (spin.h). Objects allocate when they are created, and tables (table.h, idtab.h) when they grow.
  */
 #ifndef UR_BASE_H
 #define UR_BASE_H

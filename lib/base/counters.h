@@ -150,6 +150,13 @@ static inline void ur_count(struct ur_counters *c, enum ur_counter id)
 	c->v[id]++;
 }
 
+/* Adds those of another, which somebody may be counting meanwhile. */
+static inline void ur_counters_add_to(struct ur_counters *sum, const struct ur_counters *c)
+{
+	for (unsigned i = 0; i < UR_C_COUNT; i++)
+		sum->v[i] += __atomic_load_n(&c->v[i], __ATOMIC_RELAXED);
+}
+
 /*
  * What one QP counts: packets and bytes of payload, and those of enum ur_counter that show the state of its connection. One table: the
  * members, their names, and the corresponding counters of the device.

@@ -410,9 +410,8 @@ void ur_engine_unlock_all(struct ur_engine *device)
 void ur_engine_sum_counters(const struct ur_engine *device, struct ur_counters *sum)
 {
 	memset(sum, 0, sizeof(*sum));
-	for (unsigned k = 0; k < atomic_load(&device->lanes); k++)
-		for (unsigned i = 0; i < UR_C_COUNT; i++)
-			sum->v[i] += device->at[k]->nic->counters.v[i];
+	for (unsigned i = 0; i < atomic_load(&device->lanes); i++)
+		ur_counters_add_to(sum, &device->at[i]->nic->counters);
 }
 
 void ur_engine_errand(struct ur_engine *device, struct ur_errand *errand)

@@ -26,6 +26,33 @@ struct ur_engine;
 int ur_engine_open(struct ur_engine **out);
 /* The engine of the next device, or NULL. */
 struct ur_engine *ur_engine_next(const struct ur_engine *e);
+const char *ur_engine_error(void);
+/*
+ * Sets a setting in place of its environment variable, for the engine that is opened next. 0, EBUSY when it is open, or as ur_config_set.
+ */
+int ur_engine_configure(const char *name, const char *value);
+/* The first engine if they have been opened, or NULL. */
+struct ur_engine *ur_engine_current(void);
+/* The device, with its link as the last event showed it; and as the port shows it now, which may be a system call. */
+void ur_engine_info(struct ur_engine *e, struct ur_device_info *info);
+void ur_engine_port_info(struct ur_engine *e, struct ur_device_info *info);
+
+/* Starts the port and the progress thread and waits for them; later calls return at once. 0 or an errno, sentence in ur_engine_error and on
+ * stderr. */
+int ur_engine_start(struct ur_engine *e);
+bool ur_engine_started(const struct ur_engine *e);
+/* True in a child that forked from a process whose engine this was: its objects cannot be used here. */
+bool ur_engine_foreign(const struct ur_engine *e);
+
+/* Brings what is known of a shared interface up to date, where no monitor does so yet: before the engine has started. Not under the lock.
+ */
+void ur_engine_look_again(struct ur_engine *e);
+
+/* A control call: takes the NIC. Before unlocking it is polled once, so what the call made ready is sent. Not recursive. */
+struct ur_nic *ur_engine_lock(struct ur_engine *e);
+void ur_engine_unlock(struct ur_engine *e);
+/* Nanoseconds, CLOCK_MONOTONIC. */
+ur_time ur_engine_now(void);
 
 /*
  * Lanes. A device has one engine, its first lane, and as many further ones as the setting `lanes` says, each made when it is first asked
@@ -57,33 +84,6 @@ struct ur_errand {
 };
 void ur_engine_errand(struct ur_engine *device, struct ur_errand *errand);
 void ur_engine_settle(struct ur_engine *device);
-const char *ur_engine_error(void);
-/*
- * Sets a setting in place of its environment variable, for the engine that is opened next. 0, EBUSY when it is open, or as ur_config_set.
- */
-int ur_engine_configure(const char *name, const char *value);
-/* The first engine if they have been opened, or NULL. */
-struct ur_engine *ur_engine_current(void);
-/* The device, with its link as the last event showed it; and as the port shows it now, which may be a system call. */
-void ur_engine_info(struct ur_engine *e, struct ur_device_info *info);
-void ur_engine_port_info(struct ur_engine *e, struct ur_device_info *info);
-
-/* Starts the port and the progress thread and waits for them; later calls return at once. 0 or an errno, sentence in ur_engine_error and on
- * stderr. */
-int ur_engine_start(struct ur_engine *e);
-bool ur_engine_started(const struct ur_engine *e);
-/* True in a child that forked from a process whose engine this was: its objects cannot be used here. */
-bool ur_engine_foreign(const struct ur_engine *e);
-
-/* Brings what is known of a shared interface up to date, where no monitor does so yet: before the engine has started. Not under the lock.
- */
-void ur_engine_look_again(struct ur_engine *e);
-
-/* A control call: takes the NIC. Before unlocking it is polled once, so what the call made ready is sent. Not recursive. */
-struct ur_nic *ur_engine_lock(struct ur_engine *e);
-void ur_engine_unlock(struct ur_engine *e);
-/* Nanoseconds, CLOCK_MONOTONIC. */
-ur_time ur_engine_now(void);
 
 /*
  * Watchers of an interface shared with the kernel, who are told of events: IBV_EVENT_PORT_ACTIVE, IBV_EVENT_PORT_ERR, IBV_EVENT_GID_CHANGE.

@@ -34,18 +34,6 @@ struct ur_engine {
 	struct ur_engine *next;   /* of the process: those of the devices in the order of the setting `dev`, then further lanes (lane.c) */
 	unsigned index;           /* of the device in that order */
 	unsigned lane;            /* 0: the device's first, which is the device for all others */
-	struct ur_engine *device; /* its first lane */
-	atomic_uint lanes;        /* of the first: those that there are; more are added under its lock */
-	struct ur_engine *at[UR_LANES];
-	bool lacks_lanes;              /* of the first: one could not be made, and no more are tried; under UR_FORK_LANES */
-	struct ur_fault_spec *faults;  /* of the first: what is injected, also by lanes to come; NULL: nothing. Under its lock */
-	struct { /* what a further lane has found of a hop, for the first one, whose connection manager chooses path MTUs */
-		struct ur_errand errand;
-		atomic_bool on_its_way;
-		struct ur_gid dst;
-		uint16_t hop_mtu;
-	} narrow;
-	_Atomic(struct ur_errand *) errands; /* of the first: from other lanes, newest first */
 	pthread_mutex_t nic_lock; /* guards nic and everything below it */
 	int cancel_state;         /* of the thread that holds `nic_lock` */
 	atomic_bool taken;        /* a hint: somebody holds it. Those who poll read this, and leave the lock's cache line to its holder */
@@ -96,6 +84,19 @@ struct ur_engine {
 	atomic_bool ending_asked;  /* by a signal (ending.c) */
 	atomic_bool foreign;       /* this is a forked child and the engine its parent's */
 	struct ur_engine *parents; /* that of the parent's parent */
+
+	struct ur_engine *device; /* its first lane */
+	atomic_uint lanes;        /* of the first: those that there are; more are added under its lock */
+	struct ur_engine *at[UR_LANES];
+	bool lacks_lanes;              /* of the first: one could not be made, and no more are tried; under UR_FORK_LANES */
+	struct ur_fault_spec *faults;  /* of the first: what is injected, also by lanes to come; NULL: nothing. Under its lock */
+	struct { /* what a further lane has found of a hop, for the first one, whose connection manager chooses path MTUs */
+		struct ur_errand errand;
+		atomic_bool on_its_way;
+		struct ur_gid dst;
+		uint16_t hop_mtu;
+	} narrow;
+	_Atomic(struct ur_errand *) errands; /* of the first: from other lanes, newest first */
 };
 
 /* Sets the sentence of ur_engine_error. */

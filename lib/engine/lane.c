@@ -9,7 +9,12 @@
 
 #include "engine/fork.h"
 #include "engine/internal.h"
+#include "host/processes.h"
 #include "observe/counters_file.h"
+#include "observe/status.h"
+
+_Static_assert(UR_COUNTERS_SOURCES >= UR_LANES && UR_STATUS_LANES >= UR_LANES && UR_PROCESS_LANES >= UR_LANES - 1,
+	       "all lanes of a device are shown");
 
 unsigned ur_engine_lanes(const struct ur_engine *device)
 {

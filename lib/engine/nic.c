@@ -261,7 +261,7 @@ int ur_engine_set_faults(struct ur_engine *device, const struct ur_fault_spec *s
 	ur_engine_lock_all(device);
 	err = keep_faults(device, spec);
 	for (unsigned i = 0; i < atomic_load(&device->lanes) && !err; i++)
-		err = ur_nic_set_faults(device->at[i]->nic, spec);
+		err = ur_nic_set_faults(device->at[i]->nic, device->faults);
 	ur_engine_unlock_all(device);
 	return err;
 }

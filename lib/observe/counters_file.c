@@ -82,8 +82,7 @@ static void add_up(const struct counters_file *f, struct ur_counters *sum)
 {
 	memset(sum, 0, sizeof(*sum));
 	for (unsigned k = 0; k < atomic_load_explicit(&f->sources, memory_order_acquire); k++)
-		for (unsigned i = 0; i < UR_C_COUNT; i++)
-			sum->v[i] += __atomic_load_n(&f->counters[k]->v[i], __ATOMIC_RELAXED);
+		ur_counters_add_to(sum, f->counters[k]);
 }
 
 static bool claim(struct counters_file *f)

@@ -12,34 +12,30 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 
 #include <infiniband/sa.h>
 #include <infiniband/verbs.h>
 
 #include "base/list.h"
+#include "base/spin.h"
 #include "engine/engine.h"
+#include "host/thread.h"
 #include "verbs/live.h"
 #include "verbs/verbs.h"
 
 #define UV_SLACK 128
 
-/* --- a lock for a few instructions: the holder never sleeps in it, but it may be preempted --- */
+/* --- a lock for a few instructions --- */
 
-typedef atomic_bool uv_spin;
-
-static inline void uv_spin_lock(uv_spin *l)
+static inline void uv_spin_lock(struct ur_spin *l)
 {
-	while (atomic_exchange_explicit(l, true, memory_order_acquire))
-		for (unsigned n = 0; atomic_load_explicit(l, memory_order_relaxed); n++)
-			if (n > 100)
-				sched_yield();
+	ur_spin_lock(l, ur_thread_yield);
 }
 
-static inline void uv_spin_unlock(uv_spin *l)
+static inline void uv_spin_unlock(struct ur_spin *l)
 {
-	atomic_store_explicit(l, false, memory_order_release);
+	ur_spin_unlock(l);
 }
 
 /* --- evq.c: a queue of events whose fd is readable while events wait --- */
@@ -161,8 +157,8 @@ struct uv_cq {
 	_Atomic(struct ur_engine *) engine; /* of its lane, which its first QP decides */
 	atomic_uint feeders;   /* a bit for each lane whose QPs complete here, once there are several */
 	unsigned vector;       /* comp_vector */
-	uv_spin lock;          /* the consumer's side of the ring */
-	uv_spin batch;         /* held from start_poll to end_poll; taken before `lock`, and never under the engine's */
+	struct ur_spin lock;          /* the consumer's side of the ring */
+	struct ur_spin batch;         /* held from start_poll to end_poll; taken before `lock`, and never under the engine's */
 	bool single;           /* the program polls from one thread and needs no `batch` */
 	struct ibv_wc wc;      /* the completion that start_poll or next_poll came to */
 	ur_time at;            /* when it arose */
@@ -187,7 +183,7 @@ struct uv_qp {
 	struct ur_engine *engine; /* of its lane */
 	struct ur_errand first_packet; /* COMM_EST, for the first lane; `told`: it is on its way */
 	atomic_bool told;
-	uv_spin sq_lock, rq_lock;
+	struct ur_spin sq_lock, rq_lock;
 	struct ur_wr_batch *batch; /* of ibv_wr_post(3), NULL without that; under sq_lock */
 	struct ur_net_path path;
 	uint32_t async_delivered; /* under the context's async.lock */
@@ -203,7 +199,7 @@ struct uv_srq {
 	struct ur_live live;
 	struct ur_srq *tp;
 	struct ur_engine *engine;
-	uv_spin lock; /* the producers' side of the ring */
+	struct ur_spin lock; /* the producers' side of the ring */
 	bool xrc;
 	void *lent; /* a parent domain's memory for the queue */
 	uint32_t async_delivered; /* under the context's async.lock */

@@ -21,11 +21,6 @@ static struct ur_srq *to_srq(struct ibv_srq *srq)
 	return ur_container_of(srq, struct uv_srq, srq)->tp;
 }
 
-static unsigned lane_of_engine(struct ur_engine *e)
-{
-	return ur_engine_lane_number(e);
-}
-
 /* From lane 1 on, because the first one also has the connections, and what no rule moves. */
 unsigned uv_next_lane(struct ur_engine *device)
 {
@@ -59,7 +54,7 @@ static unsigned choose(struct ur_engine *device, const struct ibv_pd *pd, const 
 	if (td)
 		return ur_container_of(td, const struct uv_td, td)->lane % ur_engine_lanes(device);
 	if (cq)
-		return lane_of_engine(to_cq(cq)->engine);
+		return ur_engine_lane_number(to_cq(cq)->engine);
 	either = attr->recv_cq ? attr->recv_cq : attr->send_cq;
 	if (either && (to_cq(either)->vector || !strcmp(spread, "vector")))
 		return to_cq(either)->vector % ur_engine_lanes(device);
@@ -93,7 +88,7 @@ void uv_leave_lane(struct ur_engine *lane)
 
 static bool is_of(struct ibv_cq *cq, struct ur_engine *lane)
 {
-	return !cq || to_cq(cq)->engine == lane || atomic_load(&to_cq(cq)->feeders) & 1u << lane_of_engine(lane);
+	return !cq || to_cq(cq)->engine == lane || atomic_load(&to_cq(cq)->feeders) & 1u << ur_engine_lane_number(lane);
 }
 
 static void share_cq(struct ibv_cq *cq, struct ur_engine *lane)
@@ -106,12 +101,12 @@ static void share_cq(struct ibv_cq *cq, struct ur_engine *lane)
 	if (ur_cq_lane(u->tp) == ur_engine_nic(lane)->tp)
 		u->engine = lane;
 	else
-		atomic_fetch_or(&u->feeders, 1u << lane_of_engine(lane) | 1u << lane_of_engine(u->engine));
+		atomic_fetch_or(&u->feeders, 1u << ur_engine_lane_number(lane) | 1u << ur_engine_lane_number(u->engine));
 }
 
 static bool fits(struct ur_engine *lane, const struct ibv_qp_init_attr *attr)
 {
-	return is_of(attr->send_cq, lane) && is_of(attr->recv_cq, lane) && (!attr->srq || !lane_of_engine(lane));
+	return is_of(attr->send_cq, lane) && is_of(attr->recv_cq, lane) && (!attr->srq || !ur_engine_lane_number(lane));
 }
 
 /* While one lane's lock is held, no queue comes to be another lane's: that takes all of them. */

@@ -170,19 +170,6 @@ struct ur_tp *ur_cq_lane(const struct ur_cq *cq)
 	return cq->tp;
 }
 
-static void release_held(struct ur_cq *cq);
-
-void ur_cq_share(struct ur_cq *cq, struct ur_tp *tp)
-{
-	if (cq->tp == tp || cq->shared)
-		return;
-	release_held(cq);
-	if (ur_cq_is_used(cq))
-		cq->shared = true;
-	else
-		cq->tp = tp;
-}
-
 void *ur_cq_context(const struct ur_cq *cq)
 {
 	return cq->context;
@@ -272,6 +259,17 @@ void ur_cq_moderate(struct ur_cq *cq, uint16_t count, uint16_t period_us)
 	release_held(cq);
 	cq->count = period_us ? count : 0;
 	cq->period = period_us * UR_NS_PER_US;
+}
+
+void ur_cq_share(struct ur_cq *cq, struct ur_tp *tp)
+{
+	if (cq->tp == tp || cq->shared)
+		return;
+	release_held(cq);
+	if (ur_cq_is_used(cq))
+		cq->shared = true;
+	else
+		cq->tp = tp;
 }
 
 void ur_cq_event_fetched(struct ur_cq *cq)
