@@ -99,20 +99,25 @@ static int between(void *arg)
 
 /* --- in the process itself --- */
 
-/* The process that starts some, not a child of its that is forked meanwhile; and how many. */
-static atomic_int starter;
-static atomic_uint starting;
+/* How many are being started, and above that by which process: a child that is forked meanwhile starts none of them. */
+static _Atomic uint64_t starting;
+
+#define STARTED_BY(pid) ((uint64_t)(uint32_t)(pid) << 32)
 
 bool ur_keeper_is_starting(void)
 {
-	return atomic_load(&starting) && atomic_load(&starter) == getpid();
+	const uint64_t seen = atomic_load(&starting);
+
+	return (uint32_t)seen && seen >> 32 == STARTED_BY(getpid()) >> 32;
 }
 
 static void begin_starting(void)
 {
-	if (atomic_exchange(&starter, getpid()) != getpid())
-		atomic_store(&starting, 0);
-	atomic_fetch_add(&starting, 1);
+	const uint64_t ours = STARTED_BY(getpid());
+	uint64_t seen = atomic_load(&starting);
+
+	while (!atomic_compare_exchange_weak(&starting, &seen, (seen >> 32 == ours >> 32 ? seen : ours) + 1))
+		;
 }
 
 static int spawn_keeper(struct start *s)
