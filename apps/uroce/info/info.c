@@ -133,7 +133,7 @@ static int show_counters(bool with_zeros)
 
 	for (unsigned i = 0; i < n && !rc; i++) {
 		if (ur_view_open(&v, i, err, sizeof(err)))
-			return ur_info_counters(NULL, with_zeros);
+			return i ? ur_cmd_fail(UR_EXIT_FAIL, "%s", err) : ur_info_counters(NULL, with_zeros);
 		if (n > 1)
 			printf("%s%s (%s)\n", i ? "\n" : "", v.device.info.name, v.device.info.ifname);
 		rc = ur_info_counters(&v.device, with_zeros);
