@@ -17,7 +17,7 @@ static void qp_event(struct ibv_qp *qp, enum ibv_event_type type, ur_time now)
 	const struct ur_id_device *d = type == IBV_EVENT_COMM_EST ? ur_id_device_of(ur_verbs_engine(qp->context)) : NULL;
 	struct ur_id *u;
 
-	if (!d || !d->awaits || !d->awaiting.used)
+	if (!d || !d->awaiting.used)
 		return;
 	ur_table_for_each (u, &d->awaiting, hash_of(qp), awaiting) {
 		if (u->id.qp != qp)
@@ -27,27 +27,17 @@ static void qp_event(struct ibv_qp *qp, enum ibv_event_type type, ur_time now)
 	}
 }
 
-static bool ready(struct ur_id_device *d)
-{
-	if (d->awaits)
-		return true;
-	if (ur_table_init(&d->awaiting, 0))
-		return false; /* the RTU will come, or the REP is sent again */
-	d->awaits = true;
-	ur_verbs_set_qp_event_hook(qp_event);
-	return true;
-}
-
+/* Without memory the RTU will come, or the REP is sent again. */
 void ur_id_await_rtu(struct ur_id *u)
 {
-	if (!u->id.qp || !ready(u->device))
+	if (!u->id.qp)
 		return; /* the program's own QP: it calls rdma_notify */
 	ur_table_del(&u->device->awaiting, &u->awaiting);
-	ur_table_add(&u->device->awaiting, &u->awaiting, hash_of(u->id.qp));
+	if (ur_table_add(&u->device->awaiting, &u->awaiting, hash_of(u->id.qp)))
+		ur_verbs_set_qp_event_hook(qp_event);
 }
 
 void ur_id_await_no_rtu(struct ur_id *u)
 {
-	if (u->device->awaits)
-		ur_table_del(&u->device->awaiting, &u->awaiting);
+	ur_table_del(&u->device->awaiting, &u->awaiting);
 }

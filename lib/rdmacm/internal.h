@@ -76,10 +76,8 @@ struct ur_id_device {
 	struct ibv_context *ctx;
 	struct ibv_pd *default_pd;
 	struct ur_table awaiting; /* accepted ids without an RTU, by their QP (await.c) */
-	bool awaits;              /* that table is there */
 	struct ur_list joins;     /* of struct ur_mc that hold a membership, for when an address goes away (multicast.c) */
 	struct ur_engine_watch watch;
-	bool watched;
 	struct ibv_xrcd *xrcd;        /* of ids that bring none; under UR_FORK_XRCD */
 	struct ur_id_device *parents; /* before a fork; for checkers of leaks alone */
 };
@@ -286,8 +284,7 @@ struct ur_id_device *ur_id_device_of(const struct ur_engine *e);
 
 /* --- place.c: not under a lock, but for ur_id_set_device --- */
 
-/* The engine whose device has the address; the one whose routes lead to it best. NULL when there is none. */
-struct ur_engine *ur_id_engine_with(const struct sockaddr *src);
+/* The engine from whose device the best route leads there. NULL when there is none. */
 struct ur_engine *ur_id_engine_towards(const struct sockaddr *dst);
 void ur_id_set_device(struct ur_id *u, struct ur_id_device *d);
 /* Before an id is bound: puts it on the device that has the address. */

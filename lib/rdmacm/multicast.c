@@ -168,13 +168,11 @@ static void watch_device(struct ur_id_device *d)
 	bool first;
 
 	ur_engine_lock(d->engine);
-	first = !d->watched;
-	d->watched = true;
-	ur_engine_unlock(d->engine);
-	if (!first)
-		return;
+	first = !d->watch.event;
 	d->watch.event = device_changed;
-	ur_engine_watch(d->engine, &d->watch);
+	ur_engine_unlock(d->engine);
+	if (first)
+		ur_engine_watch(d->engine, &d->watch);
 }
 
 /* --- joining --- */

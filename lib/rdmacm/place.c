@@ -32,8 +32,8 @@ static bool has_address(struct ur_engine *e, const struct sockaddr *addr, const 
 	return has && !ur_scope_check(e, addr);
 }
 
-/* How well the device suits a destination that may be any of its own: it needs an address of that family. */
-static bool has_family(struct ur_engine *e, const struct sockaddr *addr, const struct ur_gid *loopback)
+/* Has the device an address of that family, or a loopback one? */
+static bool has_family(struct ur_engine *e, const struct sockaddr *addr, bool loopback)
 {
 	const struct ur_net *net = ur_engine_lock(e)->net;
 	bool has = false;
@@ -66,7 +66,8 @@ static void look_at_all_again(void)
 		ur_engine_look_again(e);
 }
 
-struct ur_engine *ur_id_engine_with(const struct sockaddr *src)
+/* The one whose device has the address; NULL when there is none. */
+static struct ur_engine *engine_with(const struct sockaddr *src)
 {
 	struct ur_gid gid;
 	uint16_t port;
@@ -78,7 +79,7 @@ struct ur_engine *ur_id_engine_with(const struct sockaddr *src)
 		if (has_address(e, src, &gid))
 			return e;
 	for (struct ur_engine *e = ur_engine_current(); e && ur_gid_loopback(&gid); e = ur_engine_next(e))
-		if (has_family(e, src, &gid))
+		if (has_family(e, src, true))
 			return e;
 	return NULL;
 }
@@ -95,7 +96,7 @@ struct ur_engine *ur_id_engine_towards(const struct sockaddr *dst)
 	look_at_all_again();
 	for (struct ur_engine *e = ur_engine_current(); e; e = ur_engine_next(e)) {
 		if (ur_gid_any(&gid) || ur_gid_loopback(&gid))
-			rank = has_address(e, dst, &gid) ? 2 : has_family(e, dst, NULL);
+			rank = has_address(e, dst, &gid) ? 2 : has_family(e, dst, false);
 		else
 			rank = route_rank(e, dst, &gid);
 		if (rank > most) {
@@ -172,7 +173,7 @@ void ur_id_place_source(struct ur_id *u, const struct sockaddr *src)
 	bool wild;
 
 	if (ur_unlikely(has_several()) && state_of(u, &wild) == UR_ID_IDLE)
-		go_to(u, ur_id_engine_with(src));
+		go_to(u, engine_with(src));
 }
 
 /* What rdma_resolve_addr will refuse changes nothing here. */
@@ -190,7 +191,7 @@ void ur_id_place_towards(struct ur_id *u, const struct sockaddr *src, const stru
 	if (s == UR_ID_IDLE && src && src->sa_family != dst->sa_family)
 		return;
 	if (s == UR_ID_IDLE && src)
-		e = ur_id_engine_with(src);
+		e = engine_with(src);
 	go_to(u, e ? e : ur_id_engine_towards(dst));
 }
 

@@ -122,7 +122,7 @@ int ur_mr_reg(struct ur_tp *tp, struct ur_pd *pd, void *addr, size_t length, uin
 		free(f);
 		return err;
 	}
-	pd->users++;
+	ur_pd_use(pd, 1);
 	UR_TRACE(tp->trace, MR_MADE, f->mr.rkey, iova, length, (uint32_t)access);
 	*out = &f->mr;
 	return 0;
@@ -143,7 +143,7 @@ int ur_mr_rereg(struct ur_mr *mr, const struct ur_mr *as, struct ur_mr **out)
 	ur_idtab_replace(&mr->tp->keys->table, mr->lkey >> 8, &f->mr);
 	old->retired = true;
 	renew_tokens(mr->tp, mr->number);
-	f->mr.pd->users++;
+	ur_pd_use(f->mr.pd, 1);
 	UR_TRACE(mr->tp->trace, MR_GONE, mr->rkey);
 	UR_TRACE(mr->tp->trace, MR_MADE, mr->rkey, f->mr.iova, f->mr.length, (uint32_t)f->mr.access);
 	*out = &f->mr;
@@ -172,7 +172,7 @@ int ur_mr_dereg(struct ur_mr *mr)
 	}
 	if (atomic_load_explicit(&mr->frames.n, memory_order_acquire))
 		return EBUSY;
-	mr->pd->users--;
+	ur_pd_use(mr->pd, -1);
 	free(f);
 	return 0;
 }

@@ -50,7 +50,7 @@ int ur_mw_alloc(struct ur_tp *tp, struct ur_pd *pd, enum ibv_mw_type type, struc
 	mw->pd = pd;
 	mw->type = (uint8_t)type;
 	ur_list_init(&mw->link);
-	pd->users++;
+	ur_pd_use(pd, 1);
 	*out = mw;
 	return 0;
 }
@@ -80,7 +80,7 @@ void ur_mw_dealloc(struct ur_mw *mw)
 {
 	unbind(mw);
 	ur_key_free(mw->key.tp, UR_KIND_MW, &mw->key);
-	mw->pd->users--;
+	ur_pd_use(mw->pd, -1);
 	free(mw);
 }
 

@@ -21,7 +21,7 @@ int ur_ah_init(struct ur_ah *ah, struct ur_pd *pd, const struct ur_path *path, v
 	ah->release = release;
 	atomic_init(&ah->refs, 1);
 	ur_list_init(&ah->waiters);
-	pd->users++;
+	ur_pd_use(pd, 1);
 	return 0;
 }
 
@@ -65,7 +65,7 @@ void ur_ah_reap(struct ur_tp *tp)
 void ur_ah_destroy(struct ur_ah *ah)
 {
 	ur_ah_reap(ah->tp);
-	ah->pd->users--;
+	ur_pd_use(ah->pd, -1);
 	ur_unmade(ah->tp, UR_KIND_AH);
 	ur_ah_put(ah);
 }

@@ -19,7 +19,7 @@ struct ur_keys {
 	atomic_uint made[UR_KINDS];  /* of PDs, CQs and address handles under the lock of any lane */
 	struct ur_spin windows;      /* what BIND_MW and invalidations change, which hold the lock of one lane alone */
 	unsigned lanes;
-	struct ur_tp *lane[UR_LANES]; /* in the order in which they joined */
+	struct ur_tp *lane[UR_LANES];
 };
 
 /* Its own; the last one that has them frees them. 0 or ENOMEM. */
